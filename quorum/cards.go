@@ -29,121 +29,80 @@ type card struct {
 	Changed uint64 `cbor:"7,keyasint,omitempty"` // with Void: see [roster]
 }
 
-// cards holds what was learned about disks and is not on disk yet.
+// cards exchanges cards with the peers. What ends this member is returned as an error.
 type cards struct {
+	*crew
 	noted []uint64 // numbers of members, the disk of each to be written
 	known int      // how many members have noted this member's disk
 }
 
-// showCard sends this member's card to a peer.
-func (c *Core) showCard(p *peer) {
-	if c.node == nil || p.guest && p.number == 0 {
-		return
-	}
-	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number)}
-	if slices.Contains(c.noted, p.number) {
-		me.Yours = 0 // not on disk yet
-	}
-	if c.me.Digest != 0 {
-		me.List = append(me.List, c.founders...)
-	}
-	c.send(p, election.Message{Kind: kindCard, Data: encode(me)})
-}
-
 // cardFrom handles a peer's card.
-func (c *Core) cardFrom(p *peer, data []byte) {
+func (c *cards) cardFrom(p *peer, data []byte) error {
 	var its card
 	if decoding.Unmarshal(data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
-		return
+		return nil
 	}
 	if ours := c.founding(); its.Digest != 0 && ours != 0 && its.Digest != ours {
-		c.differs(p, its)
-		return
+		return c.differs(p, its)
 	}
 	if its.Void != 0 && its.Void == c.me.Number {
-		c.voided(p, its.Changed)
-		return
+		return c.voided(p, its.Changed)
 	}
 	if its.Number != p.number {
 		if c.renumber(p, its.Number) {
 			c.showCard(p)
 		}
-		return
+		return nil
 	}
 	switch known := c.diskOf(p.number); {
 	case known == 0 && c.roster.by(p.number) == nil:
-		return // no list here has it yet
+		return nil // no list here has it yet
 	case known == 0:
 		c.disks[p.number] = its.Disk
 		c.noted = append(c.noted, p.number) // the answer waits until that is on disk
 	case known != 0 && known != its.Disk:
 		c.bar(p, fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID))
 		c.showCard(p) // so that it detects the conflict
-		return
+		return nil
 	case its.Yours == 0:
 		c.showCard(p)
 	}
 	p.barred = false
-	c.yours(p, its.Yours)
-}
-
-// diskOf returns the disk that a number belongs to, by the log or by a card; 0: not known yet.
-func (c *Core) diskOf(number uint64) uint64 {
-	if s := c.roster.by(number); s != nil && s.Disk != 0 {
-		return s.Disk
-	}
-	return c.disks[number]
+	return c.yours(p, its.Yours)
 }
 
 // yours checks whether a peer has recorded this disk under this member's number.
-func (c *Core) yours(p *peer, disk uint64) {
+func (c *cards) yours(p *peer, disk uint64) error {
 	switch {
 	case disk == 0:
 	case disk != c.me.Disk:
-		c.halt(fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with Config.Join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID))
+		return fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with Config.Join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID)
 	case !c.me.Settled && !p.noted:
 		p.noted = true
 		c.known++
 		c.settleIn()
 	}
-}
-
-// settleIn lets a member of the first start take part once enough members have noted its disk: no
-// earlier process can have promised anything.
-func (c *Core) settleIn() {
-	if c.me.Settled || 2*c.known <= len(c.roster.Seats)-1 && len(c.roster.Seats) > 1 {
-		return
-	}
-	c.me.Settled, c.selfDue = true, true
-	c.note("is known", election.None, election.Token{}, "more than half of the others have noted its disk")
-}
-
-// bar ignores all messages of a member from now on, and warns why.
-func (c *Core) bar(p *peer, why error) {
-	if !p.barred {
-		p.barred = true
-		c.do(election.Action{Kind: election.Warn, Err: why})
-	}
+	return nil
 }
 
 // differs handles two members that were started with different lists: their majorities may not
 // overlap.
-func (c *Core) differs(p *peer, its card) {
+func (c *cards) differs(p *peer, its card) error {
 	switch {
 	case p.guest:
 		c.hangUp(p)
-		return
+		return nil
 	case len(its.List) == 0 || len(c.founders) == 0: // a cluster was recovered, or this disk joined it
 		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with Config.Join", p.rank.ID))
-		return
+		return nil
 	}
 	err := fmt.Errorf("the lists of members differ: member %s was first started with %s, and this member with %s (%s): give all the same list in Config.Peers", p.rank.ID,
 		join(its.List), join(c.founders), difference(c.founders, its.List))
 	if !c.me.Settled {
-		c.halt(err)
-		return
+		return err
 	}
 	c.bar(p, err)
+	return nil
 }
 
 func join(ids []election.ID) string {
@@ -170,34 +129,94 @@ func difference(ours, theirs []election.ID) string {
 	return strings.Join(words, ", ")
 }
 
-// noteDisks writes down what cards have shown, and answers them afterwards.
-func (c *Core) noteDisks() {
-	if c.selfDue {
-		c.selfDue = false
-		c.writeSelf(func() {
-			if !c.patience.IsZero() && c.promised == 0 {
-				c.release(election.CauseSilent)
-			}
-		})
-		return
+// voided handles a peer's report that this member's number was removed.
+func (c *cards) voided(p *peer, changed uint64) error {
+	if c.removed() {
+		p.voids, p.changed = true, changed
+		return c.departs()
 	}
-	numbers := c.noted
-	if len(numbers) == 0 {
-		return
+	why := ""
+	if s := c.roster.of(c.cfg.Self.ID); s != nil {
+		why = ": to come back it takes an empty data directory and Config.Join"
 	}
-	var records [][]byte
-	for _, n := range numbers {
-		records = append(records, record(recordDisk, encode(disk{n, c.disks[n]})))
-	}
-	c.write(records, false, func() {
-		c.noted = c.noted[len(numbers):]
-		for _, n := range numbers {
-			if p := c.peerBy(n); p != nil && p.link {
-				c.showCard(p)
-			}
-		}
-	})
+	return fmt.Errorf("member %s says%s: %w", p.rank.ID, why, election.ErrRemoved)
 }
 
-// Settled reports whether this member takes part.
-func (c *Core) Settled() bool { return c.node != nil && c.me.Settled }
+// departs ends this member once more than half of the present voters have applied its removal:
+// until then they may need its vote or its commit index. If the members have changed again since,
+// more than half had applied it: the next change is not proposed earlier.
+func (c *cards) departs() error {
+	know, later, voters := 0, false, c.roster.conf.GetVoters()
+	for i := range c.peers {
+		if p := &c.peers[i]; p.voids {
+			later = later || p.changed > c.roster.Changed
+			if slices.Contains(voters, p.number) {
+				know++
+			}
+		}
+	}
+	if later || 2*know > len(voters) {
+		return fmt.Errorf("it was removed: %w", election.ErrRemoved)
+	}
+	return nil
+}
+
+// showCard sends this member's card to a peer.
+func (c *cards) showCard(p *peer) {
+	if c.node == nil || p.guest && p.number == 0 {
+		return
+	}
+	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number)}
+	if slices.Contains(c.noted, p.number) {
+		me.Yours = 0 // not on disk yet
+	}
+	if c.me.Digest != 0 {
+		me.List = append(me.List, c.founders...)
+	}
+	c.send(p, election.Message{Kind: kindCard, Data: encode(me)})
+}
+
+// bar ignores all messages of a member from now on, and warns why.
+func (c *cards) bar(p *peer, why error) {
+	if !p.barred {
+		p.barred = true
+		c.do(election.Action{Kind: election.Warn, Err: why})
+	}
+}
+
+// askWhoKnows makes a removed member send its card: a peer that applied the removal answers that
+// the number is void.
+func (c *cards) askWhoKnows() {
+	if !c.removed() {
+		return
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; p.link && !p.voids {
+			c.showCard(p)
+		}
+	}
+}
+
+// renumber accepts the number on a member's card if it is newer than the log here. A number that is
+// no longer in the log was removed permanently, and the answer reports that.
+func (c *cards) renumber(p *peer, number uint64) bool {
+	switch {
+	case number == 0 || number > election.MaxEpoch || c.roster.by(number) != nil || c.peerBy(number) != nil:
+		return false
+	case number < c.roster.Next:
+		c.send(p, election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
+		return false
+	}
+	p.number, p.acked, p.deferred, p.barred = number, 0, nil, false
+	return true
+}
+
+// settleIn lets a member of the first start take part once enough members have noted its disk: no
+// earlier process can have promised anything.
+func (c *cards) settleIn() {
+	if c.me.Settled || 2*c.known <= len(c.roster.Seats)-1 && len(c.roster.Seats) > 1 {
+		return
+	}
+	c.me.Settled, c.selfDue = true, true
+	c.note("is known", election.None, election.Token{}, "more than half of the others have noted its disk")
+}

@@ -1,197 +1,74 @@
 package quorum
 
 import (
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
-
-	"go.etcd.io/raft/v3"
-	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
-	"github.com/batuta-dev/batuta/internal/core/meta"
-	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
-// Core is a single member of a quorum. It is pure: see [machine.Core].
+// Core is a single member of a quorum. It is pure: see [machine.Core]. It connects its parts, which
+// have no reference to it: each is stepped with what it needs, and reports.
 type Core struct {
-	cfg       machine.Config
-	algorithm *Algorithm
-	timing    election.Timing
-	t         time.Duration // T
-	random    *rand.Rand
-	still     bool // see Still
-
-	now     time.Time // of the current or last Step
-	last    time.Time // of the Step before
-	origin  time.Time // of the first Step; stamps count from it
-	out     []election.Action
-	started bool
-	halted  bool
-
-	node     *raft.RawNode // nil: it belongs to no cluster yet
-	storage  *raft.MemoryStorage
-	me       self
-	roster   roster
-	disks    map[uint64]uint64 // the disk of each number that is not this member's
-	applied  uint64
-	founders []election.ID // the list that the cluster began with; empty: it has joined
-	selfDue  bool          // me has changed and has to be written
-	unsigned bool          // me.Promise is not on disk yet: no promise is given before
-	peers    []peer        // every member but this, by id
-
-	writer
+	*ground
+	*tenure
+	*replica
+	*writer
+	*crew
+	*heirs
+	*stance
+	*voter
 	cards
-	wishes
-	voter
-	leader
-	stance
-	attest.Oaths // prove that a leadership is over
+	gossip
+	changes
 
-	reaper reaper.Reaper
+	then func() // runs when the outstanding write is on disk
+}
 
-	pause pause.Pause
-	metas meta.Metas // the members' metadata
-
-	view election.Token // the leadership that holds for this member
-	held election.Token // the highest that it has announced
-	seen uint64         // the highest term seen anywhere
+// assemble makes a member of its parts. A part knows those that it stands on, and no other.
+func assemble(g *ground) *Core {
+	p, w := newCrew(g), &writer{ground: g}
+	h, s := &heirs{p}, &stance{crew: p, writer: w, healthy: true}
+	v := &voter{crew: p, writer: w, heirs: h, stance: s}
+	return &Core{g, p.tenure, p.replica, w, p, h, s, v, cards{crew: p}, gossip{p}, changes{crew: p, writer: w, reaper: reaper.New(g.cfg.ReapAfter)}, nil}
 }
 
 // newCore creates a member from the contents of its disk.
-func newCore(a *Algorithm, c machine.Config) (*Core, error) {
-	if c.Election == "" {
-		c.Election = "default"
-	}
-	m := &Core{cfg: c, algorithm: a, timing: c.Timing.WithDefaults(), disks: map[uint64]uint64{}, reaper: reaper.New(c.ReapAfter)}
-	m.t = m.timing.T()
-	m.random = rand.New(rand.NewPCG(c.Seed, c.Incarnation))
-	m.healthy = true
-	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
-	m.hard = &pb.HardState{}
-	s, err := load(c.Records)
+func newCore(a *Algorithm, cfg machine.Config) (*Core, error) {
+	c := assemble(newGround(a, cfg))
+	s, err := load(cfg.Records)
 	switch {
 	case err != nil:
 		return nil, err
 	case s != nil:
-		return m, m.restore(s)
-	case !c.Joins:
-		return m, m.found()
+		c.written = len(cfg.Records)
+		err = c.restore(s)
+		c.held.Epoch = c.hard.GetTerm()
+	case !cfg.Joins:
+		c.fresh = true
+		err = c.found()
+	default:
+		c.me = self{ID: cfg.Self.ID, Disk: c.newDisk(), Promise: c.t}
+		return c, nil
 	}
-	m.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
-	m.me = self{ID: c.Self.ID, Disk: m.random.Uint64N(election.MaxVersion-1) + 1, Promise: m.t}
-	return m, nil
-}
-
-// restore continues with the contents of the disk.
-func (c *Core) restore(s *stored) error {
-	if s.self.ID != c.cfg.Self.ID {
-		return config("the log in the data directory belongs to member %s, and this is member %s: give each member its own", s.self.ID, c.cfg.Self.ID)
+	if err == nil {
+		err = c.run()
 	}
-	if err := c.sameList(s.self); err != nil {
-		return err
-	}
-	storage, err := s.storage()
-	if err != nil {
-		return err
-	}
-	c.me, c.disks, c.hard, c.storage, c.founders = s.self, s.disks, s.hard, storage, s.self.Founders
-	if s.snapshot != nil {
-		meta := s.snapshot.GetMetadata()
-		if c.roster, err = decodeRoster(s.snapshot.GetData(), meta.GetConfState()); err != nil {
-			return err
-		}
-		c.applied = meta.GetIndex()
-	} else {
-		c.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
-	}
-	c.held.Epoch, c.safe = c.hard.GetTerm(), c.hard.GetCommit()
-	c.written = len(c.cfg.Records)
-	err = c.run()
 	c.configured()
-	return err
+	return c, err
 }
 
-// sameList refuses a configured list that differs from the list that the cluster began with:
-// members would count majorities of different sets.
-func (c *Core) sameList(s self) error {
-	if c.cfg.Joins || len(s.Founders) == 0 || len(c.cfg.Members) == 0 {
-		return nil
-	}
-	r := first(c.members())
-	if digest(r) == s.Digest {
-		return nil
-	}
-	var ids []election.ID
-	for _, seat := range r.Seats {
-		ids = append(ids, seat.ID)
-	}
-	return config("the list of members is another than at the first start (%s): members come and go by batuta members add and remove, or through Config.Join; start with the first list, %s", difference(ids, s.Founders), join(s.Founders))
-}
-
-// members returns the configured members, this member included.
-func (c *Core) members() []election.Member {
-	list := c.cfg.Members
-	if !slices.ContainsFunc(list, func(m election.Member) bool { return m.ID == c.cfg.Self.ID }) {
-		list = append(slices.Clone(list), election.Member{Rank: c.cfg.Self, Address: c.cfg.Address})
-	}
-	return list
-}
-
-// found creates a cluster of the configured members. No message is sent before that is on disk: see
-// start.
-func (c *Core) found() error {
-	members := c.members()
-	if len(members) > MaxMembers {
-		return config("%d members: at most %d vote and learn in one cluster", len(members), MaxMembers)
-	}
-	c.roster = first(members)
-	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64N(election.MaxVersion-1) + 1, Digest: digest(c.roster), Promise: c.t}
-	for _, s := range c.roster.Seats {
-		c.me.Founders = append(c.me.Founders, s.ID)
-	}
-	c.founders = c.me.Founders
-	c.me.Settled = len(c.roster.Seats) == 1
-	c.roster.Founded = c.me.Digest
-	c.storage = raft.NewMemoryStorage()
-	snapshot := &pb.Snapshot{Data: encode(c.roster), Metadata: &pb.SnapshotMetadata{
-		Index: new(uint64(1)), Term: new(uint64(1)), ConfState: c.roster.conf}}
-	if err := c.storage.ApplySnapshot(snapshot); err != nil {
-		return err
-	}
-	c.hard = &pb.HardState{Term: new(uint64(1)), Vote: new(uint64(0)), Commit: new(uint64(1))}
-	c.applied, c.fresh = 1, true
-	if err := c.storage.SetHardState(c.hard); err != nil {
-		return err
-	}
-	return c.run()
-}
-
-// run creates raft's node from the contents of the storage.
+// run begins to take part with the contents of the storage.
 func (c *Core) run() error {
-	node, err := newNode(c.me.Number, snapshots{c.storage, c}, c.applied)
-	if err != nil {
+	if err := c.open(); err != nil {
 		return err
 	}
-	c.node = node
 	c.seen = max(c.seen, c.hard.GetTerm())
 	c.seatPeers()
 	return nil
-}
-
-func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode, error) {
-	return raft.NewRawNode(&raft.Config{
-		ID: number, Storage: storage, Applied: applied,
-		// The node is never ticked: raft's random election timeout is not used.
-		ElectionTick: 10, HeartbeatTick: 1,
-		MaxSizePerMsg: 64 << 10, MaxInflightMsgs: 16, MaxUncommittedEntriesSize: 1 << 20,
-		PreVote: true, DisableProposalForwarding: true, StepDownOnRemoval: true,
-		Logger: quiet{},
-	})
 }
 
 // Step handles an event and returns the actions that follow from it, in order.
@@ -211,31 +88,12 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	c.handle(ev)
 	if c.started && !c.halted {
 		if c.cfg.ReapAfter > 0 {
-			reap(c)
+			c.reap()
 		}
 		c.due()
 		c.advance()
 	}
 	return c.out
-}
-
-// stall handles time that passed without a Step. The process was stopped, or its wall clock ran
-// ahead of its peers', so that maybe no time passed at all. All promises of this member are counted
-// from now.
-func (c *Core) stall() {
-	if c.now.Sub(c.last) < c.t {
-		return
-	}
-	c.forgetPaces()
-	if !c.patience.IsZero() {
-		c.patience = c.now.Add(c.me.Promise)
-	}
-	if !c.campaignAt.IsZero() {
-		c.campaignAt = c.now.Add(c.t)
-	}
-	if !c.lowerAt.IsZero() {
-		c.lowerAt = c.now.Add(3 * c.me.Promise)
-	}
 }
 
 func (c *Core) handle(ev election.Event) {
@@ -255,25 +113,28 @@ func (c *Core) handle(ev election.Event) {
 	case election.Working:
 		c.setWorking(ev.On)
 	case election.Campaign:
-		c.askedToCampaign()
+		c.resigned, c.outlived, c.retired = 0, false, false
+		c.standAgain()
 	case election.Resigned:
 		c.resign("it is asked to")
 	case election.Closing:
-		c.close()
+		c.closing = true // this process ends once its work has stopped
+		c.note("closes", c.cfg.Self.ID, election.Token{}, "")
+		c.leave(0, "it closes")
 	case election.Pausing:
 		c.pause.Set(c.now, ev.Age, c.view.Leader.ID)
 	case election.Transfer:
 		c.transfer(ev.Peer)
 	case election.JoinRequested:
-		c.joined(ev.Member)
+		c.handOver(c.joined(ev.Member))
 	case election.JoinAccepted:
 		c.welcomed(ev.List)
 	case election.MemberAdded:
-		c.wish(change{ID: ev.Member.ID, Address: ev.Member.Address, Observer: ev.Member.Observer, Ranked: ev.On, Priority: ev.Member.Priority})
+		c.handOver(c.wish(change{ID: ev.Member.ID, Address: ev.Member.Address, Observer: ev.Member.Observer, Ranked: ev.On, Priority: ev.Member.Priority}))
 	case election.MemberRemoved:
-		c.wish(change{Remove: true, ID: ev.Peer, Force: ev.On})
+		c.handOver(c.wish(change{Remove: true, ID: ev.Peer, Force: ev.On}))
 	case election.Leaving:
-		c.wish(change{Remove: true, ID: c.cfg.Self.ID})
+		c.handOver(c.wish(change{Remove: true, ID: c.cfg.Self.ID}))
 	case election.Health:
 		c.setHealth(ev.On)
 	case election.Candidacy:
@@ -341,7 +202,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 			wake(c.until.Add(-left * 11 / 100))
 		}
 	}
-	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.tryAt(), c.hungAt, c.standAt, c.pursueAt, c.lowerAt} {
+	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.tryAt(c.serves()), c.hungAt, c.standAt, c.pursueAt, c.lowerAt} {
 		wake(t)
 	}
 	for i := range c.peers {
@@ -366,9 +227,9 @@ func (c *Core) due() {
 	c.dueDisk()
 	if c.passed(c.pursueAt) {
 		c.pursueAt = c.now.Add(c.t)
-		c.settleAddress()
-		c.pursue()
-		c.tellCommitted()
+		c.handOver(c.settleAddress())
+		c.handOver(c.pursue())
+		c.tellCommitted(c.Standing())
 		c.askWhoKnows()
 		c.askAgain()
 		c.dueGuests()
@@ -380,15 +241,6 @@ func (c *Core) due() {
 	}
 }
 
-// Paused returns when a pause ends, zero without a pause, and the member that keeps leadership
-// until then.
-func (c *Core) Paused() (time.Time, election.ID) { return c.pause.Until(c.now) }
-
-// passed reports whether a time is set and has come.
-func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
-
-func (c *Core) do(a election.Action) { c.out = append(c.out, a) }
-
 // halt ends this member's participation because of err.
 func (c *Core) halt(err error) {
 	if !c.halted {
@@ -399,21 +251,131 @@ func (c *Core) halt(err error) {
 	}
 }
 
-func (c *Core) note(what string, peer election.ID, t election.Token, why string) {
-	if c.cfg.Trace != nil {
-		c.cfg.Trace(election.Record{At: c.now, Member: c.cfg.Self.ID, Election: c.cfg.Election, What: what, Peer: peer, Token: t, Why: why})
+func (c *Core) setWorking(on bool) {
+	c.working = on
+	if on {
+		return
+	}
+	if c.drains {
+		c.end(election.CauseResigned, "its work has stopped")
+	}
+	if c.term() == 0 && c.patience.IsZero() && c.campaignAt.IsZero() {
+		c.awaitVotes()
 	}
 }
 
-// stamp returns this member's own time for heartbeats, in nanoseconds since its start, plus 1.
-func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
-
-// between returns a random time from 0 to d.
-func (c *Core) between(d time.Duration) time.Duration {
-	if d <= 0 || c.still {
-		return 0
+func (c *Core) setHealth(on bool) {
+	if c.healthy == on {
+		return
 	}
-	return time.Duration(c.random.Int64N(int64(d)))
+	c.healthy, c.resort = on, false
+	switch {
+	case !on && c.term() != 0 && !c.pause.On(c.now): // otherwise when the pause ends: see preempt
+		c.leave(0, "it is unhealthy")
+	case on:
+		c.standAgain()
+	}
 }
 
-func sortedKeys[V any](m map[uint64]V) []uint64 { return slices.Sorted(maps.Keys(m)) }
+// setCandidacy handles whether there is work for this member as a leader.
+func (c *Core) setCandidacy(on bool) {
+	if c.retired == !on {
+		return
+	}
+	c.retired = !on
+	switch {
+	case !on && c.term() != 0:
+		c.leave(0, "there is nothing to do for it as a leader")
+	case on:
+		c.standAgain()
+	}
+}
+
+// resign makes this member give up leadership. It is a candidate again when a later leadership has
+// ended, when it is asked to campaign, or when no member has led for 2·T.
+func (c *Core) resign(why string) {
+	if !c.serves() || c.drains {
+		return
+	}
+	c.resigned, c.outlived = c.term(), false
+	c.pause.Hold(c.now, election.None)
+	c.leave(0, why)
+}
+
+// leave gives up leadership once the work has stopped; to 0: to the best candidate. The lease
+// continues meanwhile. A leadership that has not begun has no work: work that still runs is of an
+// earlier leadership, and no reason to announce this leadership.
+func (c *Core) leave(to uint64, why string) {
+	if !c.serves() || c.drains {
+		return
+	}
+	c.to = to
+	if c.leads() {
+		c.unview(election.CauseResigned)
+		if c.working {
+			c.drains = true
+			return
+		}
+	}
+	c.end(election.CauseResigned, why)
+}
+
+// transfer hands leadership over to a member, if that is allowed.
+func (c *Core) transfer(to election.ID) {
+	if err := c.AdmitTransfer(to); err != nil {
+		c.note("refuses", to, c.view, "to hand over: "+err.Error())
+		return
+	}
+	if p := c.peer(to); p != nil {
+		c.resigned, c.outlived = c.term(), false
+		c.pause.Hold(c.now, election.None)
+		c.note("transfers", to, c.view, "it was asked to")
+		c.leave(p.number, "it hands over to "+string(to))
+	}
+}
+
+// preempt hands leadership to a higher-ranked member that has been connected for 2·T.
+func (c *Core) preempt() {
+	if c.cfg.NoPreempt && c.healthy || !c.mayHand() || c.applied < c.lastIndex() || c.pause.On(c.now) {
+		return // while the members change, the best may be the member that is removed
+	}
+	if best := c.better(c.healthy); best != nil {
+		c.note("makes way for", best.rank.ID, c.view, "it outranks this member and has been there for 2·T")
+		c.leave(best.number, "a higher-ranked member is there")
+	}
+}
+
+// handOver gives up leadership if this member is to be removed.
+func (c *Core) handOver(goes bool) {
+	if goes {
+		c.leave(0, "it is to be removed")
+	}
+}
+
+// Members returns all members, lowest rank first.
+func (c *Core) Members() []machine.MemberView {
+	views := make([]machine.MemberView, 0, len(c.peers)+1)
+	var takesOver bool // as soon as the leader makes way
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.guest {
+			continue
+		}
+		v := machine.MemberView{Member: election.Member{Rank: p.rank, Address: p.address, Observer: p.observer}, State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID), Reaped: c.reaper.At(p.rank.ID)}
+		if p.state == election.StateUnknown {
+			v.State = election.StateAdded
+		}
+		if p.acked > 0 {
+			v.Epoch = c.term()
+		} else if p.rank.ID == c.view.Leader.ID {
+			v.Epoch = c.view.Epoch // from its heartbeats
+		}
+		if p.rank.ID == c.view.Leader.ID {
+			takesOver = c.cfg.Self.Above(p.rank) && c.Standing() == election.Eligible && !c.cfg.NoPreempt
+		}
+		views = append(views, v)
+	}
+	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
+	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
+	return views
+}

@@ -31,7 +31,7 @@ func TestALeaseTakesAMajorityOfBothConfigurations(t *testing.T) {
 		{"both, the new one earlier", []uint64{1, 4, 5}, []uint64{1, 2, 3}, map[uint64]int64{2: 70, 5: 30}, 30},
 		{"it votes in the old one only", []uint64{2, 3, 4}, []uint64{1, 2, 3, 4}, map[uint64]int64{2: 70, 3: 50}, 50},
 	} {
-		c := &Core{origin: begin, me: self{Number: 1}}
+		c := &crew{tenure: &tenure{ground: &ground{origin: begin}}, replica: &replica{identity: identity{me: self{Number: 1}}}}
 		c.sent = begin.Add(99)
 		c.roster.conf = &pb.ConfState{Voters: test.voters, VotersOutgoing: test.before}
 		for n := uint64(2); n <= 5; n++ {

@@ -7,31 +7,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/batuta-dev/batuta/election"
 )
-
-// This file serves an exhaustive search, which compares states: see internal/sim/explore.
-
-// Still makes equal events lead to equal states. This member takes the shortest of every random
-// pause, except after a vote without a winner, when its pause depends on its number. It checks which member
-// should lead at each heartbeat, does not redial unreachable members, and does not pursue changes
-// of the members. It is called before the first Step; the member's health must not change
-// afterwards.
-func (c *Core) Still() { c.still = true }
-
-// Awaits returns the kind of answer that this member waits for while it asks for votes, or empty.
-// The answers received so far count, but raft does not expose them.
-func (c *Core) Awaits() election.MessageKind {
-	switch c.status().RaftState {
-	case raft.StatePreCandidate:
-		return kindPreVoteAnswer
-	case raft.StateCandidate:
-		return kindVoteAnswer
-	default:
-		return ""
-	}
-}
 
 // AppendForm appends all state that decides what this member may do from now on, between two Steps.
 // Times are relative to now. Anything older than T is a passed deadline, an ended lease or a silent
@@ -76,7 +52,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	return f.b
 }
 
-func (c *Core) appendPeer(f *form, p *peer) {
+func (c *voter) appendPeer(f *form, p *peer) {
 	f.numbers(p.number, p.incarnation)
 	f.times(c.t+1, p.asked, p.pullAt)
 	if p.number == c.follows.from { // otherwise it only affects when the state is announced
@@ -96,18 +72,6 @@ func (c *Core) appendPeer(f *form, p *peer) {
 		data, _ := proto.Marshal(p.deferred) // raft's own message
 		f.b = append(f.b, data...)
 	}
-}
-
-// AppendDisk appends the state that records on disk amount to, independent of how they were
-// written.
-func (c *Core) AppendDisk(b []byte, records [][]byte) []byte {
-	if s, err := load(records); err == nil && s != nil {
-		records = s.records()
-	}
-	for _, r := range records {
-		b = append(b, r...)
-	}
-	return b
 }
 
 // form collects the parts of a state.

@@ -124,7 +124,7 @@ func unheard(f *testing.F) map[election.MessageKind][]byte {
 	n := newNetwork(f, "1", "2", "3")
 	n.run(3 * time.Second)
 	leader := n.cores["3"]
-	snap, err := snapshots{leader.storage, leader}.Snapshot()
+	snap, err := snapshots{leader.storage, leader.replica}.Snapshot()
 	if err != nil || leader.View().Epoch != 2 {
 		f.Fatal(leader.View(), err)
 	}

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -28,9 +27,6 @@ type leader struct {
 
 	transferAt time.Time // when to check again whether a better leader exists
 }
-
-// term returns the term in which this member is raft's leader; 0: it is not.
-func (c *Core) term() uint64 { return c.leader.term }
 
 // turned handles a change of raft's state.
 func (c *Core) turned() {
@@ -63,7 +59,7 @@ func (c *Core) elected(term uint64) {
 // deposed handles the loss of raft's leadership, by a higher term or a removal. The work may run
 // until the lease ends, which rests on this member's promise as well as on its peers'.
 func (c *Core) deposed() {
-	if c.view.Leader.ID == c.cfg.Self.ID {
+	if c.leads() {
 		c.patience, c.promised = c.until, c.term()
 		c.unview(election.CauseSuperseded)
 	}
@@ -74,14 +70,9 @@ func (c *Core) deposed() {
 	}
 }
 
-// leadership returns this member's term as the token that is announced.
-func (c *Core) leadership() election.Token {
-	return election.Token{Epoch: c.leader.term, Leader: c.leader.rank}
-}
-
 // beat sends a round of heartbeats. The lease counts from now, before any answer.
 func (c *Core) beat() {
-	if c.term() == 0 || c.over {
+	if !c.serves() {
 		c.beatAt = time.Time{}
 		return
 	}
@@ -122,35 +113,9 @@ func (c *Core) acked(p *peer, m *election.Message, number uint64, promise time.D
 	c.prolong()
 }
 
-// acknowledged returns when the latest round was sent that a majority has acknowledged, in this
-// member's stamps; 0: none. While the configuration changes, it takes a majority of both the old
-// and the new.
-func (c *Core) acknowledged() int64 {
-	least := int64(0)
-	for i, voters := range c.roster.majorities() {
-		stamps := make([]int64, 0, len(voters))
-		for _, n := range voters {
-			switch p := c.peerBy(n); {
-			case n == c.me.Number:
-				stamps = append(stamps, int64(c.sent.Sub(c.origin))+1)
-			case p != nil:
-				stamps = append(stamps, p.acked)
-			default:
-				stamps = append(stamps, 0)
-			}
-		}
-		slices.Sort(stamps)
-		at := stamps[(len(stamps)-1)/2]
-		if i == 0 || at < least {
-			least = at
-		}
-	}
-	return least
-}
-
 // prolong computes the lease again, and begins the leadership once that is in force.
 func (c *Core) prolong() {
-	if c.term() == 0 || c.over || len(c.roster.conf.GetVoters()) == 0 {
+	if !c.serves() || len(c.roster.conf.GetVoters()) == 0 {
 		return
 	}
 	stamp := c.acknowledged()
@@ -185,7 +150,7 @@ func (c *Core) begin() {
 
 // expire ends a leadership when its lease has ended, before any other work of a Step.
 func (c *Core) expire() {
-	if c.term() == 0 || c.over || !c.passed(c.until) {
+	if !c.serves() || !c.passed(c.until) {
 		return
 	}
 	cause := election.CauseSilent
@@ -201,7 +166,7 @@ func (c *Core) end(cause election.Cause, why string) {
 	resigns := cause == election.CauseResigned
 	c.over, c.drains = true, false
 	c.until, c.beatAt, c.transferAt = time.Time{}, time.Time{}, time.Time{}
-	if c.view.Leader.ID == c.cfg.Self.ID {
+	if c.leads() {
 		c.unview(cause)
 	}
 	c.note("gives up", election.None, c.leadership(), why)
@@ -245,7 +210,7 @@ func (c *Core) dueLeader() {
 		c.beat()
 	}
 	if c.passed(c.yieldAt) {
-		if c.view.Leader.ID == c.cfg.Self.ID {
+		if c.leads() {
 			c.unview(election.CauseSilent)
 		}
 		c.yield()
@@ -257,19 +222,4 @@ func (c *Core) dueLeader() {
 		c.promote()
 		c.preempt()
 	}
-}
-
-// Lease returns until when this member's leadership is in force, if it leads. It ends then unless a
-// majority acknowledges another round.
-func (c *Core) Lease() (until time.Time, leads bool) {
-	return c.until, c.view.Leader.ID == c.cfg.Self.ID && !c.until.IsZero()
-}
-
-// Guard returns until when work that this member's leaderships have begun may still run, which
-// includes the time after a leadership while its work stops. Zero: no work may run.
-func (c *Core) Guard() time.Time {
-	if c.over || c.term() == 0 || c.view.Leader.ID != c.cfg.Self.ID && !c.drains {
-		return time.Time{}
-	}
-	return c.until
 }

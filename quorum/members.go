@@ -36,8 +36,13 @@ type change struct {
 	Priority int         `cbor:"8,keyasint,omitempty"`
 }
 
-// wishes are the changes that were requested here and have not happened yet.
-type wishes struct {
+// changes are the changes that were requested here and have not happened yet. A method that may
+// propose one reports whether this member, the leader, is to be removed and has to hand over first.
+type changes struct {
+	*crew
+	*writer
+
+	reaper   reaper.Reaper
 	wanted   []wish
 	pursueAt time.Time // when to check them again
 	proposed time.Time // when this leader last proposed a change
@@ -50,32 +55,32 @@ type wish struct {
 }
 
 // wish requests a change from this leader and from later leaders, for a limited time.
-func (c *Core) wish(ch change) {
+func (c *changes) wish(ch change) (goes bool) {
 	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return w.ID == ch.ID })
 	if len(c.wanted) < MaxMembers {
 		c.wanted = append(c.wanted, wish{ch, c.now.Add(20*c.t + 4*c.Earlier())})
 	}
-	c.pursue()
+	return c.pursue()
 }
 
 // pursue proposes the requested changes, or sends them to the leader.
-func (c *Core) pursue() {
+func (c *changes) pursue() (goes bool) {
 	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return c.passed(w.until) || c.fulfilled(w.change) })
 	if len(c.wanted) == 0 || !c.view.Defined() {
-		return
+		return false
 	}
-	if c.view.Leader.ID == c.cfg.Self.ID {
-		c.propose(c.wanted[0].change)
-		return
+	if c.leads() {
+		return c.propose(c.wanted[0].change)
 	}
 	if p := c.peer(c.view.Leader.ID); p != nil {
 		for _, w := range c.wanted {
 			c.send(p, election.Message{Kind: kindChange, Token: c.view, Data: encode(w.change)})
 		}
 	}
+	return false
 }
 
-func (c *Core) fulfilled(ch change) bool {
+func (c *changes) fulfilled(ch change) bool {
 	s := c.roster.of(ch.ID)
 	if ch.Remove {
 		return s == nil
@@ -84,39 +89,38 @@ func (c *Core) fulfilled(ch change) bool {
 }
 
 // changeAsked handles a peer's request for a change.
-func (c *Core) changeAsked(m *election.Message) {
+func (c *changes) changeAsked(m *election.Message) (goes bool) {
 	var ch change
-	if decoding.Unmarshal(m.Data, &ch) != nil || c.checkChange(ch) != nil || c.view.Leader.ID != c.cfg.Self.ID {
-		return
+	if decoding.Unmarshal(m.Data, &ch) != nil || checkChange(ch, c.cfg.Self.ID.Kind()) != nil || !c.leads() {
+		return false
 	}
-	c.wish(ch)
+	return c.wish(ch)
 }
 
-func (c *Core) checkChange(ch change) error {
-	if ch.ID == election.None || !election.Printable(ch.Address, election.MaxAddress) || ch.ID.Kind() != c.cfg.Self.ID.Kind() {
+func checkChange(ch change, kind election.Kind) error {
+	if ch.ID == election.None || !election.Printable(ch.Address, election.MaxAddress) || ch.ID.Kind() != kind {
 		return errUnsound
 	}
 	return election.CheckIDs(ch.ID)
 }
 
 // propose appends a change to the log, if that is allowed.
-func (c *Core) propose(ch change) {
+func (c *changes) propose(ch change) (goes bool) {
 	if c.drains || c.over || !c.settled || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 || c.now.Sub(c.proposed) < c.timing.TMax {
-		return
+		return false
 	}
 	s := c.roster.of(ch.ID)
 	if ch.Remove {
-		c.proposeRemoval(s, ch.Force)
-		return
+		return c.proposeRemoval(s, ch.Force)
 	}
 	switch {
 	case s == nil && len(c.roster.Seats) >= MaxMembers:
-		return
+		return false
 	case s != nil && c.diskOf(s.Number) != 0 && ch.Disk != 0 && c.diskOf(s.Number) != ch.Disk:
 		if !c.roster.votes(s.Number) { // it has never voted, and its number is dropped
 			c.proposeChange(pb.ConfChangeRemoveNode, *s)
 		}
-		return // otherwise a user has to remove it first
+		return false // otherwise a user has to remove it first
 	case s == nil:
 		s = &seat{Number: c.roster.Next, ID: ch.ID, Address: ch.Address, Observer: ch.Observer, Disk: ch.Disk}
 	default:
@@ -137,20 +141,22 @@ func (c *Core) propose(ch change) {
 		kind = pb.ConfChangeUpdateNode
 	}
 	c.proposeChange(kind, *s)
+	return false
 }
 
 // proposeRemoval proposes a removal; a leader that is to be removed hands over first.
-func (c *Core) proposeRemoval(s *seat, force bool) {
+func (c *changes) proposeRemoval(s *seat, force bool) (goes bool) {
 	switch {
 	case s == nil || c.admitRemoval(s, force) != nil:
 	case s.Number == c.me.Number:
-		c.leave(0, "it is to be removed")
+		return true
 	default:
 		c.proposeChange(pb.ConfChangeRemoveNode, *s)
 	}
+	return false
 }
 
-func (c *Core) proposeChange(kind pb.ConfChangeType, s seat) {
+func (c *changes) proposeChange(kind pb.ConfChangeType, s seat) {
 	if kind != pb.ConfChangeAddLearnerNode && kind != pb.ConfChangeUpdateNode && c.Earlier() > 0 {
 		return // a majority of newcomers would ignore what is still held under the earlier, longer T
 	}
@@ -164,7 +170,7 @@ func (c *Core) proposeChange(kind pb.ConfChangeType, s seat) {
 }
 
 // reap proposes the removal of a member that has been away for too long, if this member leads.
-func reap(c *Core) {
+func (c *changes) reap() {
 	all := []reaper.Member{{ID: c.cfg.Self.ID, Votes: c.roster.votes(c.me.Number)}}
 	for i := range c.peers {
 		if p := &c.peers[i]; !p.guest {
@@ -174,7 +180,7 @@ func reap(c *Core) {
 	}
 	c.reaper.Look(c.now, c.t, c.view.Leader.ID, c.roster.Most, all)
 	id, before := c.reaper.Due(), c.proposed
-	if id != election.None && c.view.Leader.ID == c.cfg.Self.ID {
+	if id != election.None && c.leads() {
 		if c.propose(change{Remove: true, ID: id}); c.proposed.After(before) { // otherwise later, if it is still away
 			c.note("reaps", id, c.view, "it has been away for "+c.cfg.ReapAfter.String())
 		}
@@ -186,8 +192,8 @@ func reap(c *Core) {
 const probation = 10
 
 // promote makes a newcomer a voter once it has the whole log.
-func (c *Core) promote() {
-	if c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.now.Sub(c.proposed) < c.timing.TMax || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 {
+func (c *changes) promote() {
+	if !c.leads() || c.drains || c.now.Sub(c.proposed) < c.timing.TMax || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 {
 		return
 	}
 	last := c.lastIndex()
@@ -231,18 +237,6 @@ func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
 	return &s, nil
 }
 
-// changed applies a change of the configuration to the roster.
-func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
-	if err := c.roster.change(cc, conf); err != nil {
-		c.halt(err)
-		return
-	}
-	if c.term() != 0 {
-		c.warnEven()
-	}
-	c.reseat()
-}
-
 // change applies a change, after which the configuration is conf.
 func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
 	r.conf, r.Most = conf, max(r.Most, len(conf.GetVoters()))
@@ -261,62 +255,23 @@ func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
 	return nil
 }
 
-// warnEven warns of two or four voters: they tolerate no more failures than one or three do.
-func (c *Core) warnEven() {
-	if n := len(c.roster.conf.GetVoters()); (n == 2 || n == 4) && len(c.roster.conf.GetVotersOutgoing()) == 0 {
-		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("%d members vote: they survive the death of %d, as %d do; let an odd number vote", n, n/2-1, n-1)})
-	}
-}
-
 // counts reports whether the configuration contains a number in any role.
 func (r *roster) counts(number uint64) bool {
 	return r.votes(number) || slices.Contains(r.conf.GetLearners(), number) || slices.Contains(r.conf.GetLearnersNext(), number)
 }
 
-// reseat updates the peers from the roster, and announces which were added and removed.
-func (c *Core) reseat() {
-	was := slices.Clone(c.peers)
-	c.seatPeers()
-	for _, old := range was {
-		if p := c.peer(old.rank.ID); (p == nil || p.guest) && !old.guest {
-			c.note("removes", old.rank.ID, c.view, "")
-			c.metas.Drop(old.rank.ID)
-			c.do(election.Action{Kind: election.Notify, Member: old.rank.ID, Status: election.StateRemoved})
-			if c.view.Leader.ID == old.rank.ID {
-				c.unview(election.CauseRemoved)
-			}
-		}
-	}
-	c.rerank()
-	for i := range c.peers {
-		p := &c.peers[i]
-		if !p.guest && !slices.ContainsFunc(was, func(old peer) bool { return old.rank.ID == p.rank.ID && old.address == p.address && !old.guest }) {
-			c.note("adds", p.rank.ID, c.view, "")
-			c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: election.StateAdded, Address: p.address})
-			if p.link {
-				c.setState(p, election.StateUp) // it connected before it was on the list
-			}
-			c.dial(p)
-		}
-	}
-	if c.removed() && !c.halted {
-		c.note("is removed", election.None, c.view, "it goes once more than half of those who vote know")
-		c.tellCommitted()
-		c.askWhoKnows()
-	}
-}
-
 // joined handles a newcomer that joins through this member.
-func (c *Core) joined(e election.Member) {
+func (c *changes) joined(e election.Member) (goes bool) {
 	ch := change{ID: e.ID, Address: e.Address, Observer: e.Observer, Disk: e.Disk}
-	if c.node != nil && c.checkChange(ch) == nil {
+	if c.node != nil && checkChange(ch, c.cfg.Self.ID.Kind()) == nil {
 		c.sight(e.ID, e.Number, e.Address)
-		c.wish(ch)
+		return c.wish(ch)
 	}
+	return false
 }
 
 // welcomed records the members that a newcomer may ask for its number.
-func (c *Core) welcomed(list []election.Member) {
+func (c *changes) welcomed(list []election.Member) {
 	if c.node != nil {
 		for _, m := range list {
 			if p := c.peer(m.ID); p != nil && !p.link {
@@ -344,7 +299,7 @@ func (c *Core) welcomed(list []election.Member) {
 
 // askAgain makes a newcomer without a number ask to join again: the request that admitted it may be
 // lost with the process that held it, or may have been for a different disk.
-func (c *Core) askAgain() {
+func (c *changes) askAgain() {
 	if c.node != nil || c.busy() || !c.passed(c.seatAt) {
 		return
 	}
@@ -358,41 +313,16 @@ func (c *Core) askAgain() {
 }
 
 // offerSeat sends a newcomer its number.
-func (c *Core) offerSeat(p *peer) {
-	if s := c.roster.by(p.number); s != nil && s.Disk != 0 && p.acked == 0 && c.view.Leader.ID == c.cfg.Self.ID {
+func (c *changes) offerSeat(p *peer) {
+	if s := c.roster.by(p.number); s != nil && s.Disk != 0 && p.acked == 0 && c.leads() {
 		c.send(p, election.Message{Kind: kindSeat, Token: c.view, Data: encode(*s)})
 	}
 }
 
-// seated handles a newcomer's number: the member belongs to the cluster now.
-func (c *Core) seated(p *peer, m *election.Message) {
-	var s seat
-	if c.node != nil || c.busy() || decoding.Unmarshal(m.Data, &s) != nil || checkSeat(s) != nil || s.ID != c.cfg.Self.ID || s.Disk != c.me.Disk {
-		return
-	}
-	c.me = self{Number: s.Number, ID: s.ID, Disk: s.Disk, Settled: true, Promise: c.t}
-	c.storage = raft.NewMemoryStorage()
-	c.note("is seated", p.rank.ID, m.Token, fmt.Sprintf("as number %d", s.Number))
-	c.write([][]byte{record(recordSelf, encode(c.me))}, true, func() {
-		peers := c.peers
-		if err := c.run(); err != nil {
-			c.halt(err)
-			return
-		}
-		c.peers = peers // until the log lists the members
-		c.patience = c.now.Add(c.t)
-		for i := range c.peers {
-			if p := &c.peers[i]; p.link {
-				c.showCard(p)
-			}
-		}
-	})
-}
-
 // AdmitChange returns nil if the cluster can add or remove a member now, else the reason.
-func (c *Core) AdmitChange(remove bool, id election.ID, force bool) error {
+func (c *changes) AdmitChange(remove bool, id election.ID, force bool) error {
 	if !c.view.Defined() {
-		up, all := c.reached()
+		up, all := c.reached(0)
 		return fmt.Errorf("%w; %d of %d voters are reached here", election.ErrNoMajority, up, all)
 	}
 	if s := c.roster.of(id); remove && s != nil {
@@ -403,20 +333,11 @@ func (c *Core) AdmitChange(remove bool, id election.ID, force bool) error {
 
 // admitRemoval refuses to leave fewer live voters than a majority, unless forced. With force no
 // member leads until enough voters are back.
-func (c *Core) admitRemoval(s *seat, force bool) error {
+func (c *changes) admitRemoval(s *seat, force bool) error {
 	if !c.roster.votes(s.Number) {
 		return nil
 	}
-	live, all := 0, 0
-	for _, n := range c.roster.conf.GetVoters() {
-		if n == s.Number {
-			continue
-		}
-		all++
-		if p := c.peerBy(n); n == c.me.Number || p != nil && p.link {
-			live++
-		}
-	}
+	live, all := c.reached(s.Number)
 	switch {
 	case all == 0:
 		return fmt.Errorf("%w: it is the only voter, and force does not help: stop it instead", election.ErrTooFew)
@@ -426,9 +347,33 @@ func (c *Core) admitRemoval(s *seat, force bool) error {
 	return nil
 }
 
-// reached counts the voters that are connected to this member, itself included.
-func (c *Core) reached() (up, all int) {
+// ranked reports whether the log gives a member that priority, and the same process still runs.
+func (c *changes) ranked(s *seat, priority int) bool {
+	process := c.process(s.ID)
+	return s.Process != 0 && s.Priority == priority && (process == 0 || s.Process >= process)
+}
+
+// settleAddress asks the leader to correct this member's address in the log if it differs from
+// where this member listens.
+func (c *changes) settleAddress() (goes bool) {
+	s := c.roster.of(c.cfg.Self.ID)
+	if s == nil || !c.view.Defined() || c.cfg.Address == "" || s.Address == c.cfg.Address || slices.ContainsFunc(c.wanted, func(w wish) bool { return w.ID == c.cfg.Self.ID }) {
+		return false
+	}
+	// A configured list with a different address names a route that this process does not see, such
+	// as a translated address.
+	if slices.ContainsFunc(c.cfg.Members, func(m election.Member) bool { return m.ID == c.cfg.Self.ID && m.Address != c.cfg.Address }) {
+		return false
+	}
+	return c.wish(change{ID: c.cfg.Self.ID, Address: c.cfg.Address})
+}
+
+// reached counts the voters besides one that are connected to this member, itself included.
+func (c *changes) reached(but uint64) (up, all int) {
 	for _, n := range c.roster.conf.GetVoters() {
+		if n == but {
+			continue
+		}
 		all++
 		if p := c.peerBy(n); n == c.me.Number || p != nil && p.link {
 			up++

@@ -1,7 +1,8 @@
 package quorum
 
 import (
-	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // Kinds of message of this algorithm, besides beat, ack and resign.
@@ -36,37 +36,6 @@ func (a *Algorithm) Kinds() []election.MessageKind {
 	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCommitted, kindCard, kindChange, kindSeat}
 }
 
-func kindOf(t pb.MessageType) (election.MessageKind, bool) {
-	for k, of := range raftKinds {
-		if of == t {
-			return k, true
-		}
-	}
-	return "", false // heartbeats are sent as beats and acks
-}
-
-// post sends a message of raft.
-func (c *Core) post(m *pb.Message) {
-	kind, ok := kindOf(m.GetType())
-	p := c.peerBy(m.GetTo())
-	if !ok || p == nil {
-		return
-	}
-	if kind == kindVote || kind == kindPreVote {
-		if p.request = m; p.link && !c.usable(p) {
-			return
-		}
-	}
-	data, err := proto.Marshal(m)
-	if err != nil || len(data) > election.MaxData {
-		return
-	}
-	c.send(p, election.Message{Kind: kind, Token: election.Token{Epoch: m.GetTerm()}, Data: data})
-	if m.GetType() == pb.MsgSnap {
-		c.node.ReportSnapshot(p.number, raft.SnapshotFinish)
-	}
-}
-
 // receive handles a message. It drops what is invalid.
 func (c *Core) receive(m *election.Message) {
 	p := c.peer(m.From)
@@ -81,7 +50,9 @@ func (c *Core) receive(m *election.Message) {
 		c.seated(p, m)
 		return
 	case m.Kind == kindCard && c.node != nil:
-		c.cardFrom(p, m.Data)
+		if err := c.cardFrom(p, m.Data); err != nil {
+			c.halt(err)
+		}
 		return
 	case p.barred || c.metaFrom(p, m) || !c.Settled():
 		return
@@ -111,7 +82,7 @@ func (c *Core) receive(m *election.Message) {
 		c.committedBy(p, m.Data)
 	case kindChange:
 		if !p.guest {
-			c.changeAsked(m)
+			c.handOver(c.changeAsked(m))
 		}
 	default:
 		c.receiveRaft(p, m)
@@ -127,77 +98,6 @@ const (
 	flagInForce = 1 << iota
 	flagSworn   // its last bytes are the commitment of this leadership
 )
-
-// beatData returns to, from, commit and flags as unsigned varints, followed by the commitment if
-// the leadership has any.
-func (c *Core) beatData(p *peer, commit uint64) []byte {
-	flags, sworn := uint64(0), c.Sworn(c.term())
-	if c.view.Epoch == c.term() || c.drains {
-		flags = flagInForce
-	}
-	if sworn == (attest.Commitment{}) {
-		return varints(p.number, c.me.Number, commit, flags)
-	}
-	return append(varints(p.number, c.me.Number, commit, flags|flagSworn), sworn[:]...)
-}
-
-// ackData returns to, from and this member's own time, and the promise of an earlier process while
-// that is longer than T.
-func (c *Core) ackData(p *peer) []byte {
-	b := varints(p.number, c.me.Number, uint64(c.stamp()))
-	if c.me.Promise > c.t {
-		b = binary.AppendUvarint(b, uint64(c.me.Promise))
-	}
-	return b
-}
-
-func varints(values ...uint64) []byte {
-	b := make([]byte, 0, 16)
-	for _, v := range values {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b
-}
-
-// readVarints reads the first n varints; ok is false if b has fewer.
-func readVarints(b []byte, n int) ([]uint64, bool) {
-	values := make([]uint64, 0, 4)
-	for range n {
-		v, size := binary.Uvarint(b)
-		if size <= 0 {
-			return nil, false
-		}
-		values, b = append(values, v), b[size:]
-	}
-	return values, true // the rest is of a later version
-}
-
-func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok bool) {
-	v, ok := readVarints(m.Data, 4)
-	if !ok || v[0] != c.me.Number || v[1] != p.number || v[1] == 0 || m.Token.Epoch == 0 {
-		return b, 0, false
-	}
-	rank := p.rank
-	if m.Token.Leader.ID == p.rank.ID {
-		rank = m.Token.Leader
-	}
-	b = beat{from: p.number, rank: rank, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&flagInForce != 0}
-	if v[3]&flagSworn != 0 && len(m.Data) > attest.Size {
-		b.commitment = attest.Commitment(m.Data[len(m.Data)-attest.Size:])
-	}
-	return b, v[2], true
-}
-
-func (c *Core) readAck(m *election.Message) (from uint64, clock int64, promise time.Duration, ok bool) {
-	v, ok := readVarints(m.Data, 3)
-	if !ok || v[0] != c.me.Number {
-		return 0, 0, 0, false
-	}
-	if long, ok := readVarints(m.Data, 4); ok {
-		promise = time.Duration(min(long[3], uint64(maxPromise)))
-	}
-	return v[1], int64(v[2]), promise, true
-}
 
 // maxPromise bounds the promise that a peer may state: T is no longer, even with times of a day.
 const maxPromise = 3 * 24 * time.Hour
@@ -241,12 +141,96 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	}
 }
 
-// learnNumber takes peers' numbers from their heartbeats while a newcomer's log is still empty.
-func (c *Core) learnNumber(p *peer, m *election.Message) {
-	if len(c.roster.Seats) > 0 || m.Kind != election.Beat {
+// A change of the members takes effect on a member once that member learns that it is committed,
+// and only the leader sends that. A leader that died or was removed may have sent it to some
+// members only. The rest would still count the old majority, which may be gone, and could not
+// elect. Therefore a member has a change on disk before it applies it, members without a leader
+// send each other their commit index, and a removed member ends once more than half of the present
+// voters have received the removal.
+
+// kindCommitted carries the commit index and the eligibility of a member that knows no leader.
+const kindCommitted election.MessageKind = "committed"
+
+// committedBy handles a peer's commit index. An entry of the same index and term is the same here,
+// with all entries before it (Raft paper, 5.3).
+func (c *Core) committedBy(p *peer, data []byte) {
+	v, ok := readVarints(data, 2)
+	st := c.status()
+	if !ok || v[0] <= st.GetCommit() || v[0] > c.lastIndex() || st.RaftState == raft.StateLeader || st.Lead != raft.None {
 		return
 	}
-	if v, ok := readVarints(m.Data, 4); ok && v[0] == c.me.Number && v[1] != 0 && v[1] <= election.MaxEpoch && c.peerBy(v[1]) == nil {
-		p.number = v[1]
+	if term, err := c.storage.Term(v[0]); err != nil || term != v[1] {
+		return
+	}
+	c.note("learns", p.rank.ID, election.Token{Epoch: v[1]}, fmt.Sprintf("that the log is committed up to %d", v[0]))
+	c.followAgain(p, st.GetTerm(), v[0])
+}
+
+// followAgain makes raft follow in its term, as if p led and the log were committed that far. Raft
+// accepts either only from a leader, so it forgets that leader at once.
+func (c *Core) followAgain(p *peer, term, commit uint64) {
+	if c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &p.number, To: &c.me.Number, Term: &term, Commit: &commit}) {
+		c.forget()
+	}
+}
+
+func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
+	p := c.peer(rank.ID)
+	if p == nil {
+		p = c.visit(rank)
+	}
+	if p == nil {
+		return
+	}
+	if !p.link || p.incarnation != incarnation {
+		p.since = c.now
+	}
+	if p.incarnation != incarnation {
+		p.pace = pace{} // its stamps count from its start
+	}
+	p.rank, p.incarnation = rank, incarnation
+	c.rerank()
+	p.link, p.mute, p.dialing, p.down, p.redial = true, true, false, false, time.Time{}
+	p.heard, p.asked = c.now, time.Time{}
+	if p.guest {
+		return // it shows its card first
+	}
+	c.setState(p, election.StateUp)
+	if !c.fresh && !(c.replace && c.busy()) {
+		c.showCard(p)
+	}
+	c.greetMeta(p)
+	if c.serves() {
+		c.beat()
+	}
+	if m := c.requested(p); m != nil {
+		c.post(m) // it, or its answer, may be lost with an earlier connection
+	}
+}
+
+func (c *Core) dialFailed(id election.ID, refused bool, why error) {
+	p := c.peer(id)
+	if p == nil {
+		return
+	}
+	p.dialing = false
+	if errors.Is(why, election.ErrRemoved) && c.node != nil && c.term() == 0 {
+		c.halt(fmt.Errorf("%s says: %w", id, election.ErrRemoved))
+		return
+	}
+	if p.link {
+		return
+	}
+	c.delayRedial(p)
+	detour := p.detour
+	p.detour = p.elsewhere != "" && !detour
+	switch {
+	case detour: // it may still be where the log has it
+	case refused:
+		p.down = true
+		c.setState(p, election.StateDown)
+		c.crashed(p, c.algorithm.takeover == TakeoverRefused)
+	case (why == nil || why == election.ErrForeign) && c.now.Sub(p.heard) >= c.t:
+		c.setState(p, election.StateUnreachable)
 	}
 }

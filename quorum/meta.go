@@ -11,10 +11,15 @@ import (
 // not depend on a majority. Each member sends its own to all peers that it is connected to. A
 // digest in every message reveals what was missed.
 
+// gossip exchanges the metadata of members with the peers.
+type gossip struct {
+	*crew
+}
+
 // metaFrom handles metadata, or a request for it, and reports whether m was either. It also does so
 // before this member takes part: a first start may take long, and metadata is not resent to a
 // member that has received it.
-func (c *Core) metaFrom(p *peer, m *election.Message) bool {
+func (c *gossip) metaFrom(p *peer, m *election.Message) bool {
 	if m.Kind == election.Members {
 		c.learned(c.metas.Merge(m.Meta, c.Knows))
 		return true
@@ -30,7 +35,7 @@ func (c *Core) metaFrom(p *peer, m *election.Message) bool {
 
 // learned passes new metadata to the driver, and this member's own to all peers. The rest reaches
 // them through the digest.
-func (c *Core) learned(news []election.Meta) {
+func (c *gossip) learned(news []election.Meta) {
 	for _, e := range news {
 		c.note("learns", e.ID, election.Token{}, "what it tells of itself")
 		c.do(election.Action{Kind: election.Learn, Member: e.ID, Meta: e.Pairs})
@@ -46,7 +51,7 @@ func (c *Core) learned(news []election.Meta) {
 }
 
 // sendMeta sends entries to a member.
-func (c *Core) sendMeta(p *peer, entries []election.Meta) {
+func (c *gossip) sendMeta(p *peer, entries []election.Meta) {
 	for chunk := range slices.Chunk(entries, meta.Chunk) {
 		c.send(p, election.Message{Kind: election.Members, Meta: chunk})
 	}
@@ -54,7 +59,7 @@ func (c *Core) sendMeta(p *peer, entries []election.Meta) {
 
 // greetMeta sends a newly connected peer this member's metadata, and what an earlier process of the
 // peer published, so that the peer can replace it.
-func (c *Core) greetMeta(p *peer) {
+func (c *gossip) greetMeta(p *peer) {
 	var words []election.Meta
 	for _, e := range c.metas.List() {
 		if e.ID == c.cfg.Self.ID || e.ID == p.rank.ID && e.Incarnation != p.incarnation {
@@ -66,7 +71,7 @@ func (c *Core) greetMeta(p *peer) {
 
 // compareMeta requests a peer's metadata if its digest differs, at most once in T: a member that
 // has just changed its metadata is about to send it to both.
-func (c *Core) compareMeta(p *peer, m *election.Message) {
+func (c *gossip) compareMeta(p *peer, m *election.Message) {
 	if !c.metas.Differs(m.MetaDigest) || !p.link || c.now.Before(p.pullAt) {
 		return
 	}

@@ -26,7 +26,7 @@ type pace struct {
 const while = 30 * time.Second
 
 // compare records the time its that a peer's clock showed when a message was sent.
-func (c *Core) compare(p *peer, its int64) {
+func (c *crew) compare(p *peer, its int64) {
 	k, ahead := &p.pace, time.Duration(c.stamp()-its)
 	if k.began.IsZero() {
 		k.began, k.least = c.now, ahead
@@ -45,7 +45,7 @@ func (c *Core) compare(p *peer, its int64) {
 
 // judge warns, once, about a clock whose rate differs by more than the configured drift. A
 // difference in a single window is a jump, not a rate.
-func (c *Core) judge(p *peer, gained, span time.Duration) {
+func (c *crew) judge(p *peer, gained, span time.Duration) {
 	k := &p.pace
 	far := max(gained, -gained)
 	switch {
@@ -72,7 +72,7 @@ func (c *Core) judge(p *peer, gained, span time.Duration) {
 const strikes = 2
 
 // forgetPaces discards all measurements, after a clock jumped or a process was stopped.
-func (c *Core) forgetPaces() {
+func (c *crew) forgetPaces() {
 	for i := range c.peers {
 		c.peers[i].pace = pace{warned: c.peers[i].pace.warned}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -173,22 +175,10 @@ func (s *stored) storage() (*raft.MemoryStorage, error) {
 	return m, m.Append(s.entries)
 }
 
-// all returns records that replace all records before.
-func (c *Core) all() [][]byte {
-	s := &stored{self: c.me, disks: c.disks, hard: c.hard}
-	s.snapshot, _ = c.storage.Snapshot() // a MemoryStorage always has it
-	from, _ := c.storage.FirstIndex()
-	to, _ := c.storage.LastIndex()
-	if from <= to {
-		s.entries, _ = c.storage.Entries(from, to+1, noLimit)
-	}
-	return s.records()
-}
-
 // records returns the smallest set of records for s.
 func (s *stored) records() [][]byte {
 	records := [][]byte{record(recordSelf, encode(s.self))}
-	for _, n := range sortedKeys(s.disks) {
+	for _, n := range slices.Sorted(maps.Keys(s.disks)) {
 		records = append(records, record(recordDisk, encode(disk{n, s.disks[n]})))
 	}
 	if !raft.IsEmptySnap(s.snapshot) {
@@ -339,16 +329,6 @@ func digest(r roster) uint64 {
 		}
 	}
 	return max(h, 1)
-}
-
-// Durable returns the term of a log: no message with a higher term may have been sent.
-func (c *Core) Durable(records [][]byte) (term uint64) {
-	for i := len(records) - 1; i >= 0; i-- {
-		if r := records[i]; len(r) > 0 && r[0] == recordHard {
-			return termOf(r[1:])
-		}
-	}
-	return 0
 }
 
 // termOf reads only the term of raft's hard state, its first field.

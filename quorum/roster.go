@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -226,4 +227,25 @@ func checkConf(conf *pb.ConfState) error {
 		return fmt.Errorf("a configuration that leaves another, and there is none")
 	}
 	return nil
+}
+
+func varints(values ...uint64) []byte {
+	b := make([]byte, 0, 16)
+	for _, v := range values {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
+}
+
+// readVarints reads the first n varints; ok is false if b has fewer.
+func readVarints(b []byte, n int) ([]uint64, bool) {
+	values := make([]uint64, 0, 4)
+	for range n {
+		v, size := binary.Uvarint(b)
+		if size <= 0 {
+			return nil, false
+		}
+		values, b = append(values, v), b[size:]
+	}
+	return values, true // the rest is of a later version
 }

@@ -10,70 +10,16 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// This file reports what a member knows, and decides which processes may connect to it.
-
-// config returns an error with a cause that only the user can fix.
-func config(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
-// Self returns the rank of this member.
-func (c *Core) Self() election.Rank { return c.cfg.Self }
-
-// View returns the leadership that holds for this member.
-func (c *Core) View() election.Token { return c.view }
-
-// Held returns the highest leadership that it has announced, or the term on disk if it has
-// announced none.
-func (c *Core) Held() election.Token { return c.held }
-
-// Highest returns the highest term that it has seen.
-func (c *Core) Highest() uint64 { return max(c.seen, c.held.Epoch) }
-
 // Vouch returns the leadership that holds, and how long ago a message from its leader arrived.
-func (c *Core) Vouch() (election.Token, time.Duration) {
+func (c *voter) Vouch() (election.Token, time.Duration) {
 	if c.view.Defined() && !c.patience.IsZero() {
 		return c.view, c.t - c.patience.Sub(c.now)
 	}
 	return c.view, 0
 }
 
-// Members returns all members, lowest rank first.
-func (c *Core) Members() []machine.MemberView {
-	views := make([]machine.MemberView, 0, len(c.peers)+1)
-	var takesOver bool // as soon as the leader makes way
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.guest {
-			continue
-		}
-		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID), Reaped: c.reaper.At(p.rank.ID)}
-		if p.state == election.StateUnknown {
-			v.State = election.StateAdded
-		}
-		if p.acked > 0 {
-			v.Epoch = c.term()
-		} else if p.rank.ID == c.view.Leader.ID {
-			v.Epoch = c.view.Epoch // from its heartbeats
-		}
-		if p.rank.ID == c.view.Leader.ID {
-			takesOver = c.cfg.Self.Above(p.rank) && c.Standing() == election.Eligible && !c.cfg.NoPreempt
-		}
-		views = append(views, v)
-	}
-	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
-	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
-	return views
-}
-
-func (c *Core) entry(p *peer) election.Member {
-	return election.Member{Rank: p.rank, Address: p.address, Observer: p.observer}
-}
-
-func (c *Core) own() election.Member {
-	return election.Member{Rank: c.cfg.Self, Address: c.cfg.Address, Observer: c.cfg.Observer}
-}
-
 // List returns all members according to the log, and the removed members.
-func (c *Core) List() []election.Member {
+func (c *crew) List() []election.Member {
 	list := make([]election.Member, 0, len(c.roster.Seats)+len(c.roster.Gone)+1)
 	for i := range c.roster.Seats {
 		s := c.roster.Seats[i]
@@ -81,7 +27,7 @@ func (c *Core) List() []election.Member {
 		list = append(list, asMember(&s))
 	}
 	for _, id := range c.roster.Gone {
-		list = append(list, c.departed(id))
+		list = append(list, departed(id))
 	}
 	slices.SortFunc(list, func(a, b election.Member) int { return cmp.Or(a.ID.Compare(b.ID)) })
 	return list
@@ -91,13 +37,13 @@ func asMember(s *seat) election.Member {
 	return election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Number: s.Number}
 }
 
-func (c *Core) departed(id election.ID) election.Member {
+func departed(id election.ID) election.Member {
 	return election.Member{Rank: election.Rank{ID: id}, Departure: election.Removed}
 }
 
 // Entry returns a member's entry in the list. This member's own entry has its number and its disk,
 // by which the members that admit it recognize it.
-func (c *Core) Entry(id election.ID) (election.Member, bool) {
+func (c *crew) Entry(id election.ID) (election.Member, bool) {
 	if id == c.cfg.Self.ID && !c.removed() {
 		e := c.own()
 		e.Number, e.Disk = c.me.Number, c.me.Disk
@@ -107,22 +53,18 @@ func (c *Core) Entry(id election.ID) (election.Member, bool) {
 		return asMember(s), true
 	}
 	if slices.Contains(c.roster.Gone, id) {
-		return c.departed(id), true
+		return departed(id), true
 	}
 	return election.Member{}, false
 }
 
-// Knows reports whether id is a member.
-func (c *Core) Knows(id election.ID) bool {
-	p := c.peer(id)
-	return id == c.cfg.Self.ID || p != nil && !p.guest
+// Fits reports whether there is room for this member.
+func (c *crew) Fits(e election.Member) bool {
+	return c.Knows(e.ID) || len(c.roster.Seats) < MaxMembers
 }
 
-// Fits reports whether there is room for this member.
-func (c *Core) Fits(e election.Member) bool { return c.Knows(e.ID) || len(c.roster.Seats) < MaxMembers }
-
 // Admit returns nil if a process may connect to this member, else the reason.
-func (c *Core) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
+func (c *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	if peer.ID == c.cfg.Self.ID {
 		return election.ErrSameID
 	}
@@ -143,7 +85,7 @@ func (c *Core) Admit(now time.Time, peer election.Rank, incarnation uint64) erro
 
 // AdmitAnswer does the same for a process that answers this member's dial: it is at the address
 // that the list has.
-func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
+func (c *crew) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
 	if p := c.peer(peer.ID); p != nil && incarnation > p.incarnation {
 		return nil
 	}
@@ -151,7 +93,7 @@ func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 }
 
 // AdmitJoin returns nil if a newcomer may join through this member, else the reason.
-func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
+func (c *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
 	switch {
 	case c.node == nil || !c.me.Settled || c.removed():
 		return election.ErrTooManyJoins // the newcomer asks again
@@ -174,35 +116,13 @@ func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 	return nil
 }
 
-// Applied returns the index up to which this member has applied the log, and a checksum of all
-// entries up to there.
-func (c *Core) Applied() (index, chain uint64) { return c.applied, c.roster.Chain }
-
-// Voters returns the voters: two sets while the configuration changes, none while this member
-// belongs to no cluster.
-func (c *Core) Voters() [][]election.ID {
-	var sets [][]election.ID
-	for _, numbers := range c.roster.majorities() {
-		var ids []election.ID
-		for _, n := range numbers {
-			if s := c.roster.by(n); s != nil {
-				ids = append(ids, s.ID)
-			}
-		}
-		if len(ids) > 0 {
-			sets = append(sets, ids)
-		}
-	}
-	return sets
-}
-
 // Votes returns the voters and the present state of their votes.
-func (c *Core) Votes() machine.QuorumView {
+func (c *voter) Votes() machine.QuorumView {
 	v := machine.QuorumView{Voters: c.Voters(), Term: c.Highest(), Lease: c.Guard(), Promise: c.patience}
 	if p := c.peerBy(c.follows.from); p != nil && !c.patience.IsZero() {
 		v.PromisedTo = p.rank.ID
 	}
-	if c.term() == 0 || c.over {
+	if !c.serves() {
 		return v
 	}
 	v.Answered = map[election.ID]time.Time{}

@@ -2,22 +2,27 @@ package quorum
 
 import (
 	"fmt"
-
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/tracker"
+	"slices"
 
 	"github.com/batuta-dev/batuta/election"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
 )
+
+// heirs are the members that may lead next: by a transfer, a resignation or their rank.
+type heirs struct {
+	*crew
+}
 
 // AdmitTransfer returns nil if this member, the leader, can hand over to member to. Otherwise it
 // returns [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
 // [election.ErrUnfit] and gives the reason.
-func (c *Core) AdmitTransfer(to election.ID) error {
+func (c *heirs) AdmitTransfer(to election.ID) error {
 	p := c.peer(to)
 	switch {
 	case !c.Knows(to):
 		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
-	case c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over:
+	case !c.mayHand():
 		return fmt.Errorf("member %s: %w", c.cfg.Self.ID, election.ErrNotLeading)
 	case p == nil:
 		return nil
@@ -55,27 +60,48 @@ func standsNext(p *peer) bool {
 	return p.aside == election.Eligible || p.aside == election.IneligibleResigned
 }
 
-// current reports whether a member has the whole log.
-func (c *Core) current(p *peer) (whole bool) {
-	last := c.lastIndex()
-	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
-		if id == p.number {
-			whole = typ == raft.ProgressTypePeer && pr.Match == last
-		}
+// othersStand reports whether a connected voter is a candidate, as far as this member knows.
+func (c *heirs) othersStand() bool {
+	return slices.ContainsFunc(c.peers, func(p peer) bool {
+		return p.link && !p.observer && p.aside == election.Eligible && c.roster.votes(p.number)
 	})
-	return whole
 }
 
-// transfer hands leadership over to a member, if that is allowed.
-func (c *Core) transfer(to election.ID) {
-	if err := c.AdmitTransfer(to); err != nil {
-		c.note("refuses", to, c.view, "to hand over: "+err.Error())
-		return
+// successor returns the member to hand over to: the transfer target, otherwise the highest-ranked
+// candidate that has the whole log, or none.
+func (c *heirs) successor() uint64 {
+	var best *peer
+	c.candidates(func(p *peer) {
+		switch {
+		case best != nil && best.number == c.to:
+		case best == nil || p.number == c.to || p.rank.Above(best.rank):
+			best = p
+		}
+	})
+	if best == nil {
+		return raft.None
 	}
-	if p := c.peer(to); p != nil {
-		c.resigned, c.outlived = c.term(), false
-		c.pause.Hold(c.now, election.None)
-		c.note("transfers", to, c.view, "it was asked to")
-		c.leave(p.number, "it hands over to "+string(to))
-	}
+	return best.number
+}
+
+// candidates calls f for every connected voter that has the whole log, answers and is a candidate.
+func (c *heirs) candidates(f func(p *peer)) {
+	last := c.lastIndex()
+	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+		p := c.peerBy(id)
+		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Eligible || p.number == c.to && standsNext(p)) {
+			f(p)
+		}
+	})
+}
+
+// better returns the highest-ranked member that outranks this one, or that is to lead in its place
+// while it is unhealthy, and has been connected for 2·T; nil: there is none.
+func (c *heirs) better(healthy bool) (best *peer) {
+	c.candidates(func(p *peer) {
+		if c.now.Sub(p.since) >= 2*c.t && (p.rank.Above(c.cfg.Self) || !healthy) && (best == nil || p.rank.Above(best.rank)) {
+			best = p
+		}
+	})
+	return best
 }
