@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Routes are the calls that the API takes, each "METHOD /path".
 func (s *Server) Routes() []string {
@@ -15,3 +19,6 @@ func (s *Server) Routes() []string {
 func (s *Server) GatherWithin(whole, each time.Duration) {
 	s.gatherer.whole, s.gatherer.each = whole, each
 }
+
+// Collectors are those of batuta's own metrics.
+func (s *Server) Collectors() []prometheus.Collector { return s.collectors() }

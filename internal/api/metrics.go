@@ -20,17 +20,16 @@ const metricsPath = "/metrics"
 // process may have several nodes.
 func (s *Server) metricsHandler() http.HandlerFunc {
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.collectors()...)
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
+}
+
+// collectors are those of batuta's own metrics.
+func (s *Server) collectors() []prometheus.Collector {
 	c := newCollector(s.node, s.version, s.leaderlessTime)
 	c.ofHTTP = func() batuta.CertificateLife { return s.life() }
-	registry.MustRegister(
-		c,
-		s.leaderlessTime.failover,
-		s.refused,
-		s.candidacies,
-		&s.jobs,
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
+	return []prometheus.Collector{c, s.leaderlessTime.failover, s.refused, s.candidacies, &s.jobs}
 }
 
 // collector reads a node's status for each scrape, and keeps nothing.

@@ -1,0 +1,256 @@
+package api_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/batuta-dev/batuta/internal/api"
+)
+
+var updateReference = flag.Bool("update-reference", false, "write the generated parts of docs/reference-api.md and docs/reference-events.md")
+
+// The pages have the calls, the schemas, the events and the metrics as the code has them.
+func TestReferenceOfTheAPI(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(described, &doc); err != nil {
+		t.Fatal(err)
+	}
+	d := reference{doc.Content[0]}
+	d.hold(t, "../../docs/reference-api.md", map[string]string{"calls": d.calls(), "schemas": d.schemas("Event")})
+	d.hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable(t)})
+}
+
+func (reference) hold(t *testing.T, file string, parts map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for name, want := range parts {
+		from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+		before, rest, ok := strings.Cut(page, from)
+		found, after, ends := strings.Cut(rest, to)
+		if !ok || !ends {
+			t.Fatalf("%s has no place for the %s between %q and %q", file, name, from, to)
+		}
+		if found != want && !*updateReference {
+			t.Errorf("the %s in %s are others: go test ./internal/api -run Reference -update-reference", name, file)
+		}
+		page = before + from + want + to + after
+	}
+	if *updateReference {
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reference is a mapping of the description, whose order the pages keep.
+type reference struct{ *yaml.Node }
+
+// at follows keys; it gives an empty mapping where there is none.
+func (n reference) at(keys ...string) reference {
+	for _, key := range keys {
+		next := reference{&yaml.Node{}}
+		for k, v := range n.each() {
+			if k == key {
+				next = v
+			}
+		}
+		n = next
+	}
+	return n
+}
+
+// each yields the keys of a mapping with their values, in order.
+func (n reference) each() func(func(string, reference) bool) {
+	return func(yield func(string, reference) bool) {
+		for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+			if !yield(n.Content[i].Value, reference{n.Content[i+1]}) {
+				return
+			}
+		}
+	}
+}
+
+// text is a scalar as the cell of a table.
+func (n reference) text() string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`).Replace(strings.Join(strings.Fields(n.Value), " "))
+}
+
+func (n reference) calls() string {
+	var b strings.Builder
+	for path, operations := range n.at("paths").each() {
+		for method, op := range operations.each() {
+			fmt.Fprintf(&b, "### `%s %s`\n\n%s.", strings.ToUpper(method), path, op.at("summary").text())
+			if more := op.at("description").text(); more != "" {
+				b.WriteString("\n" + more)
+			}
+			b.WriteString("\n\n| | |\n| --- | --- |\n")
+			for _, p := range op.at("parameters").Content {
+				p := reference{p}
+				fmt.Fprintf(&b, "| %s `%s` | %s: %s |\n", p.at("in").text(), p.at("name").Value, p.at("schema").kind(), p.at("description").text())
+			}
+			if body := op.at("requestBody", "content", "application/json", "schema"); body.Kind != 0 {
+				fmt.Fprintf(&b, "| body | %s |\n", body.kind())
+			}
+			var faults []string
+			for code, response := range op.at("responses").each() {
+				switch {
+				case slices.Contains([]string{"401", "403", "421"}, code): // the page has them once, for all calls
+				case response.at("$ref").Value == "#/components/responses/Error":
+					faults = append(faults, code)
+				default:
+					fmt.Fprintf(&b, "| %s | %s |\n", code, n.answer(response))
+				}
+			}
+			if len(faults) > 0 {
+				fmt.Fprintf(&b, "| %s | [Error](#error) |\n", strings.Join(faults, ", "))
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+// answer describes one response, which may stand among the components.
+func (n reference) answer(response reference) string {
+	if name := response.at("$ref").Value; name != "" {
+		response = n.at("components", "responses", lastPart(name))
+	}
+	var kinds []string
+	for kind, content := range response.at("content").each() {
+		of := content.at("schema").kind()
+		if kind != "application/json" {
+			of = "`" + kind + "`"
+		}
+		if !slices.Contains(kinds, of) {
+			kinds = append(kinds, of)
+		}
+	}
+	text := response.at("description").text()
+	if len(kinds) > 0 {
+		text += ": " + strings.Join(kinds, ", ")
+	}
+	return text
+}
+
+// kind names the type of a schema, with a link to one that has a name.
+func (n reference) kind() string {
+	if name := n.at("$ref").Value; name != "" {
+		name = lastPart(name)
+		if name == "Event" {
+			return "[Event](reference-events.md#events)"
+		}
+		return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
+	}
+	kind := n.at("type")
+	names := []string{kind.Value}
+	if kind.Kind == yaml.SequenceNode {
+		names = nil
+		for _, c := range kind.Content {
+			names = append(names, c.Value)
+		}
+	}
+	text := strings.Join(names, " or ")
+	if format := n.at("format").Value; format != "" {
+		text = strings.Replace(text, "string", format, 1)
+	}
+	switch {
+	case n.at("items").Kind != 0:
+		text = strings.Replace(text, "array", "list of "+n.at("items").kind(), 1)
+	case n.at("additionalProperties").Kind != 0 && n.at("properties").Kind == 0:
+		text = "object of " + n.at("additionalProperties").kind()
+	}
+	if enum := n.at("enum"); enum.Kind != 0 {
+		var values []string
+		for _, c := range enum.Content {
+			values = append(values, "`"+c.Value+"`")
+		}
+		text = strings.Join(values, ", ")
+	}
+	return text
+}
+
+// schemas has all but those that another page has.
+func (n reference) schemas(but ...string) string {
+	var b strings.Builder
+	for name := range n.at("components", "schemas").each() {
+		if !slices.Contains(but, name) {
+			fmt.Fprintf(&b, "### %s\n\n%s\n", name, n.schema(name))
+		}
+	}
+	return b.String()
+}
+
+func (n reference) schema(name string) string {
+	var b strings.Builder
+	s := n.at("components", "schemas", name)
+	if text := s.at("description").text(); text != "" {
+		fmt.Fprintf(&b, "%s.\n\n", text)
+	}
+	parts := []reference{s}
+	for _, c := range s.at("allOf").Content {
+		part := reference{c}
+		if ref := part.at("$ref").Value; ref != "" {
+			fmt.Fprintf(&b, "All of %s, and:\n\n", part.kind())
+			continue
+		}
+		parts = append(parts, part)
+	}
+	b.WriteString("| key | value | meaning |\n| --- | --- | --- |\n")
+	for _, part := range parts {
+		var required []string
+		for _, c := range part.at("required").Content {
+			required = append(required, c.Value)
+		}
+		for key, property := range part.at("properties").each() {
+			optional := " (may be absent)"
+			if slices.Contains(required, key) {
+				optional = ""
+			}
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", key, optional, property.kind(), property.at("description").text())
+		}
+	}
+	if extra := s.at("additionalProperties"); extra.Kind != 0 && s.at("properties").Kind == 0 {
+		fmt.Fprintf(&b, "| any | %s | |\n", extra.kind())
+	}
+	return b.String()
+}
+
+var metricText = regexp.MustCompile(`fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}`)
+
+// metricsTable has what an agent registers. The metrics of the process itself are Prometheus' own.
+func metricsTable(t *testing.T) string {
+	t.Helper()
+	s := api.NewServer(&fakeNode{done: make(chan struct{})}, "127.0.0.1:0", "v1", slog.New(slog.DiscardHandler))
+	found := make(chan *prometheus.Desc, 1000)
+	for _, c := range s.Collectors() {
+		c.Describe(found)
+	}
+	close(found)
+	var rows []string
+	for d := range found {
+		m := metricText.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("a metric without a name: %s", d)
+		}
+		labels := ""
+		if m[3] != "" {
+			labels = "`" + strings.ReplaceAll(m[3], ",", "`, `") + "`"
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", m[1], labels, reference{&yaml.Node{Value: strings.ReplaceAll(m[2], `\"`, `"`)}}.text()))
+	}
+	slices.Sort(rows)
+	return "| metric | labels | meaning |\n| --- | --- | --- |\n" + strings.Join(rows, "")
+}
