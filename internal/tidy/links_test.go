@@ -144,3 +144,31 @@ func markdown(t *testing.T) []string {
 	}
 	return pages
 }
+
+// Every page has its place in the order of the index, which the site's "next" follows: docs/README.md
+// links to it, or a README that the index links to.
+func TestEveryPageHasANextPage(t *testing.T) {
+	reached := map[string]bool{"README.md": true, "README.es.md": true, "docs/README.md": true}
+	var index func(page string)
+	index = func(page string) {
+		for _, line := range prose(t, page) {
+			for _, m := range linked.FindAllStringSubmatch(line, -1) {
+				file, _, _ := strings.Cut(m[1], "#")
+				file = path.Join(path.Dir(page), file)
+				if path.Ext(file) != ".md" || reached[file] || page != "docs/README.md" && !strings.HasPrefix(file, path.Dir(page)+"/") {
+					continue
+				}
+				reached[file] = true
+				if path.Base(file) == "README.md" {
+					index(file)
+				}
+			}
+		}
+	}
+	index("docs/README.md")
+	for _, page := range markdown(t) {
+		if !reached[page] && !strings.HasPrefix(page, ".github/") {
+			t.Errorf("%s is the next page of none: link to it in docs/README.md", page)
+		}
+	}
+}
