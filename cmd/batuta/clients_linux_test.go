@@ -13,15 +13,20 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 )
 
-// clients are programs in Python that hold the election payroll at an agent while a worker runs.
+// interpreter skips a test where a language is not installed, except in CI.
+func interpreter(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		if os.Getenv("BATUTA_TEST_NETNS") != "" {
+			t.Fatal(program + " is not installed, and CI needs it")
+		}
+		t.Skip(program + " is not installed")
+	}
+}
+
+// clients are programs in Python and JavaScript that hold the election payroll at an agent while a worker runs.
 func clients(t *testing.T) map[string][]string {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		if os.Getenv("BATUTA_TEST_NETNS") != "" {
-			t.Fatal("python3 is not installed, and CI needs it")
-		}
-		t.Skip("python3 is not installed")
-	}
 	page, err := os.ReadFile("../../docs/any-language.md")
 	if err != nil {
 		t.Fatal(err)
@@ -33,15 +38,16 @@ func clients(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	return map[string][]string{
-		"the page's": {hold, "http://AGENT"},
-		"the client": {"../../clients/python/batuta.py", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
+		"the page's": {"python3", hold, "http://AGENT"},
+		"Node":       {"node", "../../clients/node/batuta.mjs", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
+		"Python":     {"python3", "../../clients/python/batuta.py", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
 	}
 }
 
 // hold runs a client at the agent of a member.
 func (c *crew) hold(program []string, at string) {
 	c.T.Helper()
-	cmd := exec.Command("python3", strings.Split(strings.ReplaceAll(strings.Join(program, "\n"), "AGENT", c.http[at]), "\n")...)
+	cmd := exec.Command(program[0], strings.Split(strings.ReplaceAll(strings.Join(program[1:], "\n"), "AGENT", c.http[at]), "\n")...)
 	cmd.Args = append(append(cmd.Args, "worker"), c.Argv("lock="+filepath.Join(c.T.TempDir(), "..", "alone"), "deaf")...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -55,13 +61,14 @@ func (c *crew) hold(program []string, at string) {
 	})
 }
 
-// Programs in Python lead in turn: each stops its work when its agent is killed or frozen, and before another leads
+// Programs in other languages lead in turn: each stops its work when its agent is killed or frozen, and before another leads
 // when it is asked to. Under a quorum no two work at once.
-func TestProgramsInPythonLeadInTurn(t *testing.T) {
+func TestProgramsInOtherLanguagesLeadInTurn(t *testing.T) {
 	for name, program := range clients(t) {
 		for _, algorithm := range []string{"bully", "quorum"} {
 			t.Run(name+" "+algorithm, func(t *testing.T) {
 				t.Parallel()
+				interpreter(t, program[0])
 				c := newLocks(t, algorithm)
 				c.hold(program, "1")
 				w := c.next("it begins")
@@ -111,12 +118,28 @@ func TestProgramsInPythonLeadInTurn(t *testing.T) {
 	}
 }
 
+// asModule runs a program that imports a client as a module, at the agent of a cluster's leader.
+func asModule(t *testing.T, want string, env []string, argv ...string) {
+	t.Helper()
+	t.Parallel()
+	interpreter(t, argv[0])
+	c := newLocks(t, "bully")
+	for began := time.Now(); run(t.Context(), []string{"leader", "--agent", c.http["2"]}, silent()) != cli.Done; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > runtest.Patience {
+			t.Fatal("no member leads")
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), argv[0], append(argv[1:], c.http["2"])...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	if out, err := cmd.Output(); err != nil || string(out) != want {
+		t.Errorf("it prints %q, %v; not %q", out, err, want)
+	}
+}
+
 // As a module the client runs work in a thread, gives its value, and reads events that resume.
 func TestThePythonClientIsAModule(t *testing.T) {
-	t.Parallel()
-	clients(t)
-	c := newLocks(t, "bully")
-	cmd := exec.CommandContext(t.Context(), "python3", "-c", `
+	asModule(t, "led 2\nraised 'mine'\nrefused 409\nleader leader reset\n", []string{"PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1"}, "python3", "-c", `
 import batuta, sys, itertools
 agent = batuta.Agent("http://" + sys.argv[1])
 def work(lead):
@@ -132,16 +155,31 @@ except batuta.Refused as e: print("refused", e.code)
 first = next(agent.events())
 again = next(agent.events(since=first["index"][:-1] + "0"))
 print(first["event"], again["event"], next(agent.events(since="other-1"))["event"])
-`, c.http["2"])
-	cmd.Env = append(os.Environ(), "PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1")
-	cmd.Stderr = os.Stderr
-	for began := time.Now(); run(t.Context(), []string{"leader", "--agent", c.http["2"]}, silent()) != cli.Done; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > runtest.Patience {
-			t.Fatal("no member leads")
-		}
-	}
-	out, err := cmd.Output()
-	if want := "led 2\nraised 'mine'\nrefused 409\nleader leader reset\n"; err != nil || string(out) != want {
-		t.Errorf("it prints %q, %v; not %q", out, err, want)
-	}
+`)
+}
+
+// As a module the client runs work, gives its value, stops when it is asked to, and reads events that resume.
+func TestTheNodeClientIsAModule(t *testing.T) {
+	asModule(t, "led 2\nraised mine\nrefused 409\nstopped stopped\nleader leader reset\n", nil, "node", "--input-type=module", "-e", `
+import { Agent, Refused } from '../../clients/node/batuta.mjs'
+import { strict as assert } from 'node:assert'
+const agent = new Agent('http://' + process.argv[1])
+const work = async (lead) => {
+  await lead.ready()
+  assert(!(await lead.wait(200)) && lead.left() > 0 && !lead.over() && !lead.signal.aborted)
+  return lead.token
+}
+console.log('led', (await agent.lead('payroll', work, { weight: 2 })).split(':')[1])
+await agent.lead('payroll', () => { throw new Error('mine') }).catch((e) => console.log('raised', e.message))
+await agent.lead('default', work).catch((e) => console.log('refused', e instanceof Refused && e.code))
+const stop = new AbortController()
+console.log('stopped', await agent.lead('payroll', async (lead) => {
+  stop.abort()
+  await lead.wait(60000)
+  return lead.cause
+}, { signal: stop.signal }))
+const first = async (query) => { for await (const e of agent.events(query)) return e }
+const e = await first()
+console.log(e.event, (await first({ since: e.index.slice(0, -1) + '0' })).event, (await first({ since: 'other-1' })).event)
+`)
 }
