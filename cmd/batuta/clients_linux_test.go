@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,4 +183,77 @@ const first = async (query) => { for await (const e of agent.events(query)) retu
 const e = await first()
 console.log(e.event, (await first({ since: e.index.slice(0, -1) + '0' })).event, (await first({ since: 'other-1' })).event)
 `)
+}
+
+// generated is a program on a client that a generator has made of the description of the API.
+type generated struct {
+	t     *testing.T
+	lines chan string
+}
+
+func (c *crew) generated(argv string, at string) *generated {
+	c.T.Helper()
+	words := append(strings.Fields(argv), "http://"+c.http[at])
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		c.T.Fatal(err)
+	}
+	g := &generated{c.T, make(chan string, 1000)}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			g.lines <- lines.Text()
+		}
+		cmd.Wait()
+	}()
+	c.T.Cleanup(func() { in.Close() }) // it ends
+	return g
+}
+
+// prints awaits a line that begins so.
+func (g *generated) prints(want string) {
+	g.t.Helper()
+	select {
+	case line := <-g.lines:
+		if !strings.HasPrefix(line, want) {
+			g.t.Fatalf("it prints %q, not %q", line, want)
+		}
+	case <-time.After(runtest.Patience):
+		g.t.Fatalf("it never prints %q", want)
+	}
+}
+
+// Clients that others' generators make of openapi.yaml elect, resign, and lose by a frozen and by a killed agent.
+// BATUTA_TEST_GENERATED has the command lines of the programs, parted by semicolons: see .ci/run.
+func TestGeneratedClients(t *testing.T) {
+	programs := strings.Split(os.Getenv("BATUTA_TEST_GENERATED"), ";")
+	if programs[0] == "" {
+		t.Skip("BATUTA_TEST_GENERATED is not set: .ci/run generates the clients")
+	}
+	c := newLocks(t, "bully")
+	first := c.generated(programs[0], "1")
+	first.prints("leading ")
+	second := c.generated(programs[len(programs)-1], "2")
+	for began := time.Now(); run(t.Context(), []string{"transfer", "2", "--election", "payroll", "--agent", c.http["2"]}, silent()) != cli.Done; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > runtest.Patience { // it is refused until that program is a candidate
+			t.Fatal("it is never handed over")
+		}
+	}
+	first.prints("lost resigned")
+	second.prints("leading ")
+	c.signal("2", syscall.SIGSTOP)
+	second.prints("lost no answer")
+	first.prints("leading ")
+	c.signal("2", syscall.SIGCONT)
+	c.signal("1", syscall.SIGKILL)
+	first.prints("lost no answer")
+	second.prints("leading ")
 }
