@@ -36,6 +36,9 @@ ends with exit code 1. Events go to standard output, logs to standard error.
 SIGHUP reads log-level anew from the --config file, and the files of secrets,
 certificates, tokens and elections.
 
+Without --config the file is /etc/batuta.yaml, if it is there and neither --id nor --listen
+is given: with one of these the member is another than this machine's. --config '' reads none.
+
 Members know each other by a fixed list (--member), or by joining any member of
 the cluster (--join). The first of all names nobody; or all name each other, and
 each has --join too. With --member alone nobody joins who is not on the list.
@@ -169,6 +172,9 @@ func (a *agentRun) run(ctx context.Context) error {
 		return err
 	}
 	defer a.flags.output.Close()
+	if file := cli.SystemFile(a.cmd); file != "" {
+		a.log.Info("settings are read from the file of this machine; --config '' leaves it out", "file", file)
+	}
 	config, err := a.flags.config(a.flags.output.WithoutEvents())
 	if err != nil {
 		return err

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +35,9 @@ func (a *agentRun) printEvents(ready api.Line) {
 		return
 	}
 	write := api.Line.WriteText
+	if isTerminal(a.stdout) {
+		write = api.Line.WriteShort
+	}
 	if a.flags.output.Events == "json" {
 		write = api.Line.WriteJSON
 	}
@@ -46,6 +53,9 @@ func (a *agentRun) printEvents(ready api.Line) {
 	}
 	if !print(ready) {
 		return
+	}
+	if a.flags.output.Events == "text" && isTerminal(a.stdout) {
+		fmt.Fprint(a.stderr, a.nextSteps(ready))
 	}
 	var named sync.WaitGroup
 	defer named.Wait()
@@ -70,6 +80,31 @@ func (a *agentRun) printEvents(ready api.Line) {
 			return
 		}
 	}
+}
+
+// nextSteps is what a person at a terminal may want to do with the agent that is ready.
+func (a *agentRun) nextSteps(ready api.Line) (text string) {
+	f := a.flags
+	if len(f.members)+len(f.membership.join) == 0 && f.wire.name == "batuta" {
+		how, more := "", ""
+		if host, _, _ := net.SplitHostPort(ready.Listen); net.ParseIP(host).IsLoopback() {
+			how = " --listen 127.0.0.1:0" // this port is taken on this machine
+		}
+		for _, given := range [][2]string{{"cluster", f.cluster}, {"algorithm", f.algorithm}, {"secret-file", f.security.secretFile}} {
+			if a.cmd.Flags().Changed(given[0]) {
+				more += " --" + given[0] + " " + given[1]
+			}
+		}
+		text = fmt.Sprintf("A cluster of one. Others join with: batuta agent%s --join %s%s\n", how, cmp.Or(ready.Advertise, ready.Listen), more)
+	}
+	if a.address != "" && !strings.HasPrefix(a.address, "unix:") {
+		scheme := "http"
+		if f.security.on() {
+			scheme = "https"
+		}
+		text += fmt.Sprintf("Dashboard: %s://%s   Ask it: batuta status --agent %[2]s\n", scheme, a.address)
+	}
+	return text
 }
 
 // tooSlow is the log line about a reader that was too far behind.

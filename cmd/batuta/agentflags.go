@@ -21,7 +21,7 @@ type agentFlags struct {
 	members                        []string
 	priority                       int
 	algorithm, probe, profile      string
-	preempt                        bool
+	preempt, noPreempt             bool
 	heartbeat, tMax, tProcess      time.Duration
 	dataDir, http                  string
 	httpHosts                      []string
@@ -45,6 +45,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.probe, "probe", "descending", "ask higher members in `MODE` all (at once) or descending (one by one) [bully]")
 	f.quorum.register(fs)
 	fs.BoolVar(&f.preempt, "preempt", true, "let a higher-ranked member that returns take over; with --wire boss false if not given")
+	fs.BoolVar(&f.noPreempt, "no-preempt", false, "same as --preempt=false: the leader stays when a higher-ranked member returns")
 	fs.StringVar(&f.profile, "profile", "lan", "set heartbeat, t-max and t-process together, by profile `NAME`: "+strings.Join(profileNames(), ", "))
 	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`DURATION` between two heartbeats of a leader")
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `DURATION` for which a message travels")
@@ -83,6 +84,9 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := cmp.Or(f.checkTimes(), f.output.Check(), f.checkNames(), f.membership.validate(), f.hooks.Check(), f.security.check(f)); err != nil {
 		return batuta.Config{}, err
 	}
+	if f.noPreempt && f.preempt && f.wire.set.Changed("preempt") {
+		return batuta.Config{}, cli.Usagef("--no-preempt does not go with --preempt: leave one out")
+	}
 	algorithm, err := f.newAlgorithm()
 	if err != nil {
 		return batuta.Config{}, err
@@ -93,7 +97,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	}
 	c := batuta.Config{
 		Cluster: f.cluster, ID: batuta.ID(f.id), Priority: f.priority, Listen: f.listen, Advertise: f.advertise,
-		Peers: peers, Algorithm: algorithm, NoPreempt: !f.preempt,
+		Peers: peers, Algorithm: algorithm, NoPreempt: f.noPreempt || !f.preempt,
 		Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess,
 		DataDir: f.dataDir, Logger: log,
 	}

@@ -32,6 +32,8 @@ type asking struct {
 
 	access accessFlags
 	let    api.Access
+
+	terminal bool // the answer is shown on a terminal
 }
 
 // newAskingCommand makes such a command; ask does its work.
@@ -48,8 +50,8 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		if err != nil {
 			return err
 		}
-		if !a.json {
-			a.stdout = shownWriter{a.stdout}
+		if a.terminal = isTerminal(a.stdout); !a.json {
+			a.stdout = shownWriter{cli.Paint(a.stdout, a.terminal, e.lookup)}
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -152,9 +154,9 @@ func newLeaderCommand(e env) *cobra.Command {
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "leader",
 		Short: "Print the leader's ID (exit code 3 if there is none)",
-		Long: `leader prints the leader's id, or with --meta KEY what the leader tells of itself
-under that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
-known, and with 1 when the leader tells nothing under that key. With --election NAME it is
+		Long: `leader prints the leader's id, or with --meta KEY what the leader publishes under
+that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
+known, and with 1 when the leader publishes nothing under that key. With --election NAME it is
 the leader of one of many elections; exit code 5 when there is none of that name.`,
 		Example: `  batuta leader --agent 127.0.0.1:7501
   curl -fsS "$(batuta leader --meta url)/orders"
@@ -168,20 +170,25 @@ the leader of one of many elections; exit code 5 when there is none of that name
 		if name != "" {
 			path += "?election=" + url.QueryEscape(name)
 		}
-		return missing(get(ctx, a, c, path, func(l api.Leader) error {
-			if canonical, _ := named.Name(name); name != "" && l.Election != canonical {
-				return fmt.Errorf("agent %s tells of election %q alone: it runs an earlier version", a.http, l.Election)
-			}
-			said, ok := l.Meta[key]
-			switch {
-			case key == "":
-				said = l.Leader
-			case !ok:
-				return fmt.Errorf("leader %s tells nothing of itself under %q: start it with --meta %s=VALUE; it tells %s", l.Leader, key, key, cmp.Or(api.Pairs(l.Meta), "nothing at all"))
-			}
-			_, err := fmt.Fprintln(a.stdout, said)
-			return err
-		}), "batuta elections lists them")
+		var raw json.RawMessage
+		if err := c.Get(ctx, path, &raw); err != nil {
+			return missing(err, "batuta elections lists them")
+		}
+		var l api.Leader
+		if err := json.Unmarshal(raw, &l); err != nil {
+			return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
+		}
+		if canonical, _ := named.Name(name); name != "" && l.Election != canonical {
+			return fmt.Errorf("agent %s tells of election %q alone: it runs an earlier version", a.http, l.Election)
+		}
+		said, ok := l.Meta[key]
+		switch {
+		case key == "":
+			said = l.Leader
+		case !ok:
+			return fmt.Errorf("leader %s publishes nothing under %q: start it with --meta %s=VALUE; it publishes %s", l.Leader, key, key, cmp.Or(api.Pairs(l.Meta), "nothing at all"))
+		}
+		return a.report(raw, said)
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "meta", "", "print what the leader publishes under `KEY`, instead of its ID")
@@ -366,6 +373,9 @@ after the last event when the agent answers again within 5 s; else the exit code
 			var l api.Line
 			if err := json.Unmarshal(line, &l); err != nil {
 				return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
+			}
+			if a.terminal {
+				return l.WriteShort(a.stdout)
 			}
 			return l.WriteText(a.stdout)
 		})

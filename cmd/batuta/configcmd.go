@@ -43,20 +43,29 @@ func newConfigCheckCommand(e env) *cobra.Command {
 		Use:   "check [agent flags]",
 		Short: "Tell whether an agent would start with this configuration",
 		Long: `check reads flags, environment and --config file as "batuta agent" and "batuta run" do,
-and tells the first fault, with exit code 2. It opens no port and no directory.`,
+and tells the first fault, with exit code 2. It opens no port and no directory. Without --config
+the file is /etc/batuta.yaml, if it is there.`,
 		Example: `  batuta config check --config /etc/batuta.yaml
   BATUTA_HEARTBEAT=1h batuta config check`,
 		Args: cobra.NoArgs,
 	}
 	s.register(cmd.Flags())
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := s.check(e); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(e.stdout, "the configuration is good")
+		_, err := fmt.Fprintln(e.stdout, "the configuration is good"+inFile(cmd))
 		return err
 	}
 	return cmd
+}
+
+// inFile names the file that was read though --config names none.
+func inFile(cmd *cobra.Command) string {
+	if file := cli.SystemFile(cmd); file != "" {
+		return ": " + file
+	}
+	return ""
 }
 
 func newCheckCommand(e env) *cobra.Command {
@@ -95,7 +104,7 @@ func newCheckCommand(e env) *cobra.Command {
 		}
 		p.Listen, p.Advertise, p.Join, p.Timing = config.Listen, config.Advertise, config.Join, s.agent.timing()
 		p.DataDir, p.DialOnly = config.DataDir, config.Wire != nil
-		return checking.Run(cmd.Context(), p, e.stdout)
+		return checking.Run(cmd.Context(), p, cli.Paint(e.stdout, isTerminal(e.stdout), e.lookup))
 	}
 	return cmd
 }
@@ -135,6 +144,9 @@ func newConfigShowCommand(e env) *cobra.Command {
 		var own pflag.FlagSet
 		new(settings).register(&own)
 		doc := yaml.Node{Kind: yaml.MappingNode}
+		if file := cli.SystemFile(cmd); file != "" {
+			doc.HeadComment = "read from " + file
+		}
 		values := map[string]any{}
 		own.VisitAll(func(f *pflag.Flag) {
 			f = cmd.Flags().Lookup(f.Name)

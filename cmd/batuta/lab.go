@@ -29,7 +29,7 @@ type labCommand struct {
 
 func (c *labCommand) readIncident(file string) (err error) {
 	if c.incident, err = os.ReadFile(file); err != nil {
-		return cli.Usagef("%w", err)
+		return cli.Usagef("%w", cli.Unread(err))
 	}
 	var kind struct{ Batuta string }
 	if err := json.Unmarshal(c.incident, &kind); err != nil || kind.Batuta != "incident" {

@@ -101,7 +101,7 @@ var helpTexts = cli.Help{
 			"dev", "fraction", "capacity"}},
 		{Title: "Identity and members", Names: []string{"advertise", "priority", "bootstrap", "expect", "min-members", "await-ready", "observer", "leave", "reap-after",
 			"meta", "service"}},
-		{Title: "Election", Names: []string{"election", "weight", "prefer", "seats", "preempt", "probe", "takeover", "clock-drift",
+		{Title: "Election", Names: []string{"election", "weight", "prefer", "seats", "preempt", "no-preempt", "probe", "takeover", "clock-drift",
 			"method", "membership"}},
 		{Title: "Timing", Names: []string{"profile", "heartbeat", "t-max", "t-process", "round"}},
 		{Title: "Work", Names: []string{"restart", "grace", "try", "timeout", "schedule", "missed", "jobs", "finish", "elections-file", "check",
@@ -112,6 +112,7 @@ var helpTexts = cli.Help{
 		{Title: "Compatibility", Names: []string{"wire", "node-type", "announce"}},
 	},
 	Config: "cluster",
+	System: " (default " + systemConfig + ", if it is there)",
 	Foot: `Settings: flags, then BATUTA_* variables (--t-max is BATUTA_T_MAX), then --config FILE.
 Exit codes: 0 done, 1 failed, 2 usage, 3 no leader, 4 no agent, 5 not found; batuta help exit-codes
 Docs: https://github.com/batuta-dev/batuta

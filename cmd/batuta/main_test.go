@@ -45,6 +45,7 @@ var programs = map[string]func(){"batuta": often, "worker": worker, "serves": se
 // often is batuta, to which "@always" is a schedule with a tick every 50 ms.
 func often() {
 	e := system()
+	e.config = os.Getenv("SYSTEM_CONFIG") // no test depends on this machine's
 	e.schedules = func(spec string) (schedule.Schedule, error) {
 		if spec == "@always" {
 			return schedule.Of(always{}), nil

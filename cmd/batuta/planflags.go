@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -71,7 +72,13 @@ lost (its member ended before it reported the end).`,
 		Example: `  batuta jobs --agent 127.0.0.1:7501
   batuta jobs --json | jq -r '.[] | select(.exit != 0) | .name'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/jobs", func(list []joblist.Job) error { return jobs.Show(a.stdout, list, time.Now()) })
+		return get(ctx, a, c, "/v1/jobs", func(list []joblist.Job) error {
+			if len(list) == 0 {
+				fmt.Fprintln(a.stderr, "no jobs; batuta run --jobs FILE runs some")
+				return nil
+			}
+			return jobs.Show(a.stdout, list, time.Now())
+		})
 	})
 	for _, do := range []struct{ name, short, long, done string }{
 		{"run", "Run a job now", `run has the member that leads the job run it now, whatever its schedule, also while it is

@@ -236,7 +236,7 @@ func (s *Server) refuseElection(w http.ResponseWriter, id batuta.ID, err error) 
 	case refused && !s.node.Leader().Defined():
 		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
 	case errors.Is(err, batuta.ErrNotMember), refused && !s.isMember(ctx, id):
-		reply.Fail(w, http.StatusNotFound, "member %s: no member of this cluster", id)
+		reply.Fail(w, http.StatusNotFound, "member %s: not a member of this cluster", id)
 	case errors.Is(err, batuta.ErrNotLeading):
 		reply.Fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
 	case refused, errors.Is(err, batuta.ErrUnfit):

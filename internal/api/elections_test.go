@@ -172,7 +172,7 @@ func TestElectionsOverHTTP(t *testing.T) {
 		says       string
 	}{
 		{"/v1/transfer", `{"id":"2","election":"a"}`, http.StatusUnprocessableEntity, `member 2 does not stand for election`},
-		{"/v1/transfer", `{"id":"9","election":"a"}`, http.StatusNotFound, "member 9: no member"},
+		{"/v1/transfer", `{"id":"9","election":"a"}`, http.StatusNotFound, "member 9: not a member"},
 		{"/v1/transfer", `{"id":"2","election":"b"}`, http.StatusNotFound, `no election \"b\"`},
 		{"/v1/transfer", `{"id":"2","election":"\u0000"}`, http.StatusBadRequest, "control characters"},
 		{"/v1/transfer", `{"id":"9","election":"default"}`, http.StatusNotFound, "member 9"},

@@ -154,8 +154,15 @@ func (l Line) WriteJSON(w io.Writer) error {
 }
 
 // WriteText writes l for a user, in a single write; it escapes what is not printable.
-func (l Line) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s  %-6s  %s\n", l.Time.Local().Format("15:04:05.000000"), election.Shown(l.Event), election.Shown(l.story()))
+func (l Line) WriteText(w io.Writer) error { return l.write(w, l.Time.UTC().Format(stampLayout)) }
+
+// WriteShort is WriteText for a terminal: with the local time of day.
+func (l Line) WriteShort(w io.Writer) error {
+	return l.write(w, l.Time.Local().Format("15:04:05.000000"))
+}
+
+func (l Line) write(w io.Writer, at string) error {
+	_, err := fmt.Fprintf(w, "%s  %-8s  %s\n", at, election.Shown(l.Event), election.Shown(l.story()))
 	return err
 }
 

@@ -278,7 +278,7 @@ func writeLine(w io.Writer, form string, l api.Line) error {
 		return l.WriteJSON(w)
 	}
 	if l.Event == "ready" {
-		_, err := fmt.Fprintf(w, "%s  ready   candidate %s of election %q on %s, HTTP API on %s\n", l.Time.Local().Format("15:04:05.000000"), l.ID, l.Election, l.Algorithm, l.HTTP)
+		_, err := fmt.Fprintf(w, "%s  ready     candidate %s of election %q on %s, HTTP API on %s\n", l.Time.UTC().Format(time.RFC3339Nano), l.ID, l.Election, l.Algorithm, l.HTTP)
 		return err
 	}
 	return l.WriteText(w)

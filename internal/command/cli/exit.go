@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -138,7 +139,7 @@ func RefuseTopics(root *cobra.Command) {
 }
 
 // Execute runs a command line and returns its exit code. An error is printed to stderr as a single
-// line; it waits for that at most [LastWords].
+// line, as JSON with --json; it waits for that at most [LastWords].
 func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -152,13 +153,26 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		fmt.Fprintf(stderr, "%s: %s\n", typed(cmd, args), OneLine(err))
+		line := []byte(typed(cmd, args) + ": " + OneLine(err))
+		if inJSON(cmd, args) {
+			line, _ = json.Marshal(map[string]any{"error": string(line), "code": CodeOf(err)})
+		}
+		stderr.Write(append(line, '\n'))
 	}()
 	select {
 	case <-said:
 	case <-time.After(LastWords): // stderr is not being read
 	}
 	return CodeOf(err)
+}
+
+// inJSON reports whether the user wants answers as JSON, on a command line that may be wrong.
+func inJSON(cmd *cobra.Command, args []string) bool {
+	if n := slices.Index(args, "--"); n >= 0 {
+		args = args[:n] // what follows is of another command
+	}
+	f := cmd.Flags().Lookup("json")
+	return f != nil && (f.Value.String() == "true" || slices.Contains(args, "--json"))
 }
 
 // typed returns the path of cmd with the aliases on the command line.

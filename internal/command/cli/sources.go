@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -16,25 +17,64 @@ import (
 // Sources are where the value of a flag comes from if the command line does not set it.
 type Sources struct {
 	Lookup func(string) (string, bool) // environment variables
-	System string                      // a file for commands that [Ask] without --config; "": none
+	System string                      // the file of this machine, for commands that read one, without --config; "": none
 	Takers []string                    // commands whose flags the file may set, whichever command reads it
 }
 
 // Apply sets each flag of cmd that the command line does not set, from BATUTA_<FLAG>, else from the
-// --config file. A command that asks an agent, without --agent and --config, uses the system's file
-// if that can be read.
+// --config file. Without --config the file is the system's: for a command that asks an agent, without
+// --agent, if it can be read; for a member and what checks one, without --id and --listen, if it is
+// there.
 func (s Sources) Apply(cmd *cobra.Command) error {
 	if err := applyEnv(cmd, s.Lookup); err != nil {
 		return err
 	}
 	path, _ := cmd.Flags().GetString("config")
-	if path == "" && cmd.Annotations[Asks] != "" && !cmd.Flags().Changed("agent") && readable(s.System) {
-		path = s.System // of the agent on this machine
+	if config := cmd.Flags().Lookup("config"); config != nil && !config.Changed && s.uses(cmd) {
+		config.Value.Set(s.System) // a reload reads it, too
+		if err := s.applyFile(cmd, s.System); errors.Is(err, fs.ErrPermission) {
+			return Usagef("%w, or start without it: --config ''", err)
+		} else {
+			return err
+		}
 	}
 	if path == "" {
 		return nil
 	}
 	return s.applyFile(cmd, path)
+}
+
+// uses reports whether cmd reads the system's file.
+func (s Sources) uses(cmd *cobra.Command) bool {
+	switch {
+	case s.System == "":
+		return false
+	case cmd.Annotations[Asks] != "":
+		return !cmd.Flags().Changed("agent") && readable(s.System) // of the agent on this machine
+	case !readsSystem(cmd) || typedIn(cmd, "id") || typedIn(cmd, "listen"): // of another member on this machine
+		return false
+	}
+	_, err := os.Stat(s.System)
+	return err == nil
+}
+
+// readsSystem reports whether cmd reads the system's file at all.
+func readsSystem(cmd *cobra.Command) bool {
+	return cmd.Annotations[Asks] != "" || cmd.Flags().Lookup("member") != nil
+}
+
+// typedIn reports whether the command line itself has a flag.
+func typedIn(cmd *cobra.Command, name string) bool {
+	f := cmd.Flags().Lookup(name)
+	return f != nil && f.Changed && SourceOf(f) == ""
+}
+
+// SystemFile returns the file that cmd has read without a --config; "": none.
+func SystemFile(cmd *cobra.Command) string {
+	if config := cmd.Flags().Lookup("config"); config != nil && !config.Changed {
+		return config.Value.String()
+	}
+	return ""
 }
 
 // Asks is the annotation of a command that asks an agent.

@@ -22,6 +22,7 @@ type Help struct {
 	Commands []Section // of the root
 	Flags    []Section // of a command with more than [wall] flags
 	Config   string    // a flag; commands that have it show --config
+	System   string    // which file that is by default, in commands that have a default
 	Foot     string    // last lines of the root's help
 }
 
@@ -123,6 +124,10 @@ func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
 	}
 	cmd.LocalFlags().VisitAll(take)
 	if config := cmd.InheritedFlags().Lookup("config"); config != nil && left[h.Config] != nil {
+		if own := *config; readsSystem(cmd) {
+			own.Usage += h.System
+			config = &own
+		}
 		take(config)
 	}
 	slices.Sort(names)
