@@ -195,7 +195,8 @@ func (d *demo) conclude() error {
 			"algorithm": d.algorithm, "nodes": d.nodes, "rounds": d.rounds, "steps": d.steps,
 		})
 	}
-	d.say("\nto all agreeing, median of %d: kill -9 %.1f ms, resign %.1f ms\n",
+	d.say("\nto all agreeing, median of %d: kill -9 %.1f ms, resign %.1f ms\n"+
+		"Next: batuta lab, in the browser; or members of your own: batuta agent, then batuta init --help\n",
 		d.rounds, d.median("crash"), d.median("resign"))
 	return nil
 }

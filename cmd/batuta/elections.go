@@ -33,6 +33,10 @@ election is not among them.`,
   batuta elections --json | jq -r '.[] | select(.leader == "2") | .name'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/elections", func(list []api.NamedElection) error {
+			if len(list) == 0 {
+				fmt.Fprintln(a.stderr, "no named elections; batuta run --election NAME and batuta lock NAME begin one")
+				return nil
+			}
 			var s api.Status
 			if err := c.Get(ctx, "/v1/status", &s); err != nil {
 				return err
@@ -98,7 +102,7 @@ func newTransferCommand(e env) *cobra.Command {
 		Long: `transfer has the leader make way for one member, which leads next: the leader's work
 is stopped first, and the command ends when the other leads. It is refused where that
 one is down, does not stand for election, or would lose the lead again to a member that
-outranks it; with --preempt=false on all of them any member keeps what it is given.
+outranks it; with --no-preempt on all of them any member keeps what it is given.
 
 Any agent may be asked: it passes this on to the leader. With --election NAME (batuta
 elections) a named election is handed over. Exit code 3 when no leader is known, 5 for an
@@ -289,6 +293,6 @@ func newUndrainCommand(e env) *cobra.Command {
 		if err := c.Undrain(ctx, a.args[0], &raw); err != nil {
 			return missing(err, "batuta members lists them")
 		}
-		return a.report(raw, a.args[0]+" may lead again")
+		return a.report(raw, "undrained "+a.args[0]+"; it may lead again")
 	})
 }

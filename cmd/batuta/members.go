@@ -167,7 +167,7 @@ of the others again, with their data directories, or see batuta recover.`,
 				return err
 			}
 			if loss := lossOf(s, id); loss != "" {
-				if a.confirm == nil || !a.confirm(election.Shown(loss)+". Remove it?") {
+				if !a.confirmed(ctx, election.Shown(loss)+". Remove it?") {
 					return cli.Usagef("%s: nothing was removed; to remove it all the same, give --yes", loss)
 				}
 				force = true
@@ -177,7 +177,7 @@ of the others again, with their data directories, or see batuta recover.`,
 		if err := c.Remove(ctx, id, force || yes, &raw); err != nil {
 			return missing(err, "batuta members lists them")
 		}
-		return a.report(raw, id+" is no member any more")
+		return a.report(raw, "removed "+id+"; its agent ends with exit code 1, now or when it returns")
 	})
 }
 
@@ -214,6 +214,21 @@ func lossOf(s api.Status, id string) string {
 		}
 	}
 	return ""
+}
+
+// confirmed asks the user, if there is a terminal; an interrupt is a no.
+func (a *asking) confirmed(ctx context.Context, question string) bool {
+	if a.confirm == nil {
+		return false
+	}
+	answer := make(chan bool, 1)
+	go func() { answer <- a.confirm(question) }()
+	select {
+	case yes := <-answer:
+		return yes
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // confirmed asks a question on out, and reports whether the line read from in is a yes.

@@ -31,7 +31,7 @@ func TestTheLastMemberIsRemovedOnlyOnceConfirmed(t *testing.T) {
 		t.Errorf("it asked %q", asked)
 	}
 	m.process = nil // it ends by itself
-	if text, code := remove(nil, "--yes"); code != 0 || !strings.Contains(text, "1 is no member any more") {
+	if text, code := remove(nil, "--yes"); code != 0 || !strings.Contains(text, "removed 1; its agent ends") {
 		t.Errorf("--yes: exit code %d: %s", code, text)
 	}
 }

@@ -230,7 +230,7 @@ func leaderLine(s api.Status) string {
 		line = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
 	}
 	if !s.Since.IsZero() {
-		line += fmt.Sprintf(", since %s (%s)", s.Since.Local().Format(time.DateTime), ago(s.Since.Time))
+		line += fmt.Sprintf(", since %s (%s)", s.Since.Local().Format(time.RFC3339), ago(s.Since.Time))
 	}
 	return line
 }
