@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -86,16 +85,16 @@ func (a *agentRun) printEvents(ready api.Line) {
 func (a *agentRun) nextSteps(ready api.Line) (text string) {
 	f := a.flags
 	if len(f.members)+len(f.membership.join) == 0 && f.wire.name == "batuta" {
-		how, more := "", ""
-		if host, _, _ := net.SplitHostPort(ready.Listen); net.ParseIP(host).IsLoopback() {
-			how = " --listen 127.0.0.1:0" // this port is taken on this machine
+		text = "A cluster of one. Others join with: batuta agent --join " + cmp.Or(ready.Advertise, ready.Listen)
+		if api.Loopback(ready.Listen) {
+			text += " --listen 127.0.0.1:0" // this port is taken on this machine
 		}
 		for _, given := range [][2]string{{"cluster", f.cluster}, {"algorithm", f.algorithm}, {"secret-file", f.security.secretFile}} {
 			if a.cmd.Flags().Changed(given[0]) {
-				more += " --" + given[0] + " " + given[1]
+				text += " --" + given[0] + " " + given[1]
 			}
 		}
-		text = fmt.Sprintf("A cluster of one. Others join with: batuta agent%s --join %s%s\n", how, cmp.Or(ready.Advertise, ready.Listen), more)
+		text += "\n"
 	}
 	if a.address != "" && !strings.HasPrefix(a.address, "unix:") {
 		scheme := "http"

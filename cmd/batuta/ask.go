@@ -144,6 +144,20 @@ func get[T any](ctx context.Context, a *asking, c *api.Client, path string, text
 	return text(v)
 }
 
+// each prints the lines of a stream: as they come with --json, else by text.
+func each[T any](a *asking, text func(T) error) func(line []byte) error {
+	return func(line []byte) error {
+		if a.json {
+			return a.printRaw(line)
+		}
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil {
+			return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
+		}
+		return text(v)
+	}
+}
+
 func (a *asking) printRaw(raw json.RawMessage) error {
 	_, err := fmt.Fprintf(a.stdout, "%s\n", strings.TrimSpace(string(raw)))
 	return err
@@ -366,19 +380,12 @@ after the last event when the agent answers again within 5 s; else the exit code
 		if err := checkElection(name); err != nil {
 			return err
 		}
-		return c.WatchOf(ctx, of, func(line []byte) error {
-			if a.json {
-				return a.printRaw(line)
-			}
-			var l api.Line
-			if err := json.Unmarshal(line, &l); err != nil {
-				return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
-			}
+		return c.WatchOf(ctx, of, each(a, func(l api.Line) error {
 			if a.terminal {
 				return l.WriteShort(a.stdout)
 			}
 			return l.WriteText(a.stdout)
-		})
+		}))
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().BoolVar(&all, "all", false, "also events of all named elections, see batuta elections")

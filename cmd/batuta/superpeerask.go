@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -107,16 +108,7 @@ func newSuperpeerWatchCommand(e env) *cobra.Command {
 		Example: `  batuta superpeer watch
   batuta superpeer watch --agent 127.0.0.1:7701 --json | jq .home`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return c.Watch(ctx, func(line []byte) error {
-			if a.json {
-				return a.printRaw(line)
-			}
-			var l peeragent.Line
-			if err := json.Unmarshal(line, &l); err != nil {
-				return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
-			}
-			return l.WriteText(a.stdout)
-		})
+		return c.Watch(ctx, each(a, func(l peeragent.Line) error { return l.WriteText(a.stdout) }))
 	})
 }
 
@@ -133,29 +125,16 @@ node of --membership core knows 32 super peers at most: ask a super peer for all
   batuta superpeer map --agent 127.0.0.1:7701 --svg overlay.svg
   batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		var raw json.RawMessage
-		if err := c.Get(ctx, "/v1/map", &raw); err != nil {
-			return err
-		}
-		if a.json {
-			return a.printRaw(raw)
-		}
-		var chart peeragent.Chart
-		if err := json.Unmarshal(raw, &chart); err != nil {
-			return fmt.Errorf("agent %s: answer is not batuta's: %w", a.http, err)
-		}
-		if path == "" {
-			return chart.WriteSVG(a.stdout)
-		}
-		f, err := os.Create(path)
-		if err != nil {
-			return cli.Usagef("--svg: %w; give a file that can be written", err)
-		}
-		if err := chart.WriteSVG(f); err != nil {
-			f.Close()
-			return err
-		}
-		return f.Close()
+		return get(ctx, a, c, "/v1/map", func(chart peeragent.Chart) error {
+			if path == "" {
+				return chart.WriteSVG(a.stdout)
+			}
+			f, err := os.Create(path)
+			if err != nil {
+				return cli.Usagef("--svg: %w; give a file that can be written", err)
+			}
+			return errors.Join(chart.WriteSVG(f), f.Close())
+		})
 	})
 	cmd.Flags().StringVar(&path, "svg", "", "`FILE` to draw into (default standard output)")
 	return cmd

@@ -89,7 +89,11 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 	defer outputs.close()
 	defer frugal(f.options.Nodes)()
 	if !f.noShown && isTerminal(e.stderr) {
-		f.options.Progress = progressBar(e.stderr, f.options.Rounds)
+		f.options.Progress = func(round int) {
+			if fmt.Fprintf(e.stderr, "\rround %d of %d ", round, f.options.Rounds); round == f.options.Rounds {
+				fmt.Fprintln(e.stderr)
+			}
+		}
 	}
 	report, err := lab.Run(f.options)
 	if err != nil {
@@ -208,16 +212,4 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// progressBar redraws a line on w.
-func progressBar(w io.Writer, rounds int) func(int) {
-	const width = 40
-	return func(round int) {
-		done := width * round / rounds
-		fmt.Fprintf(w, "\r[%s%s] round %d of %d", strings.Repeat("#", done), strings.Repeat(".", width-done), round, rounds)
-		if round == rounds {
-			fmt.Fprintln(w)
-		}
-	}
 }

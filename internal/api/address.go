@@ -36,14 +36,6 @@ func ParseAddress(text string) (Address, error) {
 	return Address{Host: text}, nil
 }
 
-// String returns the address in its original form.
-func (a Address) String() string {
-	if a.Unix != "" {
-		return "unix:" + a.Unix
-	}
-	return a.Host
-}
-
 // Local reports whether the address is only reachable from this machine.
 func (a Address) Local() bool { return a.Unix != "" || Loopback(a.Host) }
 

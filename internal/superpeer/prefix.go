@@ -14,12 +14,6 @@ func PrefixBits(n int) int {
 	return bits.Len(uint(n - 1))
 }
 
-// PrefixKey is exactly that rule: the key p with all but its first k bits cleared. The node
-// responsible for that key serves p. k ranges from 0 to 64.
-func PrefixKey(p uint64, k int) uint64 {
-	return p &^ (1<<(64-k) - 1)
-}
-
 // RangeOf is the exact-N variant: the index of p's range among count equal ranges of the 64-bit
 // identifier space, ⌊p·count/2⁶⁴⌋. With count = 2^k it is the first k bits of p. A count
 // below 1 counts as 1.

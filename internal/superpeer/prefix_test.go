@@ -4,6 +4,10 @@ import (
 	"testing"
 )
 
+// prefixKey is the rule itself: the key p with all but its first k bits cleared. The node
+// responsible for that key serves p.
+func prefixKey(p uint64, k int) uint64 { return p &^ (1<<(64-k) - 1) }
+
 func TestPrefixBits(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 2, 5: 3, 25: 5, 32: 5, 33: 6, 10000: 14} {
 		if got := PrefixBits(n); got != want {
@@ -21,8 +25,8 @@ func TestRangesArePrefixesForPowersOfTwo(t *testing.T) {
 		if r != int(p>>59) {
 			t.Fatalf("RangeOf(%#x, 32) = %d, want the first five bits, %d", p, r, p>>59)
 		}
-		if RangeStart(r, 32) != PrefixKey(p, 5) {
-			t.Fatalf("range %d starts at %#x, but %#x has the prefix key %#x", r, RangeStart(r, 32), p, PrefixKey(p, 5))
+		if RangeStart(r, 32) != prefixKey(p, 5) {
+			t.Fatalf("range %d starts at %#x, but %#x has the prefix key %#x", r, RangeStart(r, 32), p, prefixKey(p, 5))
 		}
 	}
 }

@@ -69,14 +69,6 @@ func (n *Notifier) Beat() time.Duration {
 	return n.beat
 }
 
-// Close ends it.
-func (n *Notifier) Close() error {
-	if n == nil {
-		return nil
-	}
-	return n.conn.Close()
-}
-
 func (n *Notifier) tell(line string) error {
 	if n == nil {
 		return nil
