@@ -13,13 +13,14 @@ platforms=("$@")
 cd "$(dirname "$0")/.."
 
 missing=() # what a release needs and this commit has not
+requires() { ! grep -q 'github.com/batuta-dev/batuta v' "$1" || grep -qE "github.com/batuta-dev/batuta v${version//./\\.}$" "$1"; }
 need() { "${@:2}" || missing+=("$1"); }
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?$ ]] || { echo "release.sh: version $version: give one such as 0.1.0, without v" >&2 && exit 2; }
 need "every change committed" test -z "$(git status --porcelain)"
 need "a heading '## $version - YYYY-MM-DD' in CHANGELOG.md" grep -qE "^## ${version//./\\.} - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md
 tags=("v$version")
 while read -r folder; do # each module that others fetch
-	need "batuta v$version in $folder/go.mod" grep -qE "github.com/batuta-dev/batuta v${version//./\\.}$" "$folder/go.mod"
+	need "batuta v$version in $folder/go.mod" requires "$folder/go.mod"
 	tags+=("$folder/v$version")
 done < <(git ls-files '*/go.mod' | sed 's,/go.mod$,,' | grep -vE '(^|/)(internal|examples|packaging|tools)(/|$)')
 for tag in "${tags[@]}"; do
