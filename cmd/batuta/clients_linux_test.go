@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // interpreter skips a test where a language is not installed, except in CI.
@@ -25,22 +27,39 @@ func interpreter(t *testing.T, program string) {
 	}
 }
 
-// clients are programs in Python and JavaScript that hold the election payroll at an agent while a worker runs.
-func clients(t *testing.T) map[string][]string {
+// fromPage writes a program of docs/any-language.md into a file: the first in Python, or one after it.
+func fromPage(t *testing.T, number int) (file string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/any-language.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, program, _ := strings.Cut(string(page), "```python\n")
-	program, _, _ = strings.Cut(program, "```")
-	hold := filepath.Join(t.TempDir(), "hold.py")
-	if err := os.WriteFile(hold, []byte(program), 0o600); err != nil {
+	program, _, _ := strings.Cut(strings.Split(string(page), "```python\n")[number+1], "```")
+	file = filepath.Join(t.TempDir(), "program.py")
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// goClient builds the program that tries the client for Go, which is a module of its own.
+func goClient(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "hold")
+	if out, err := exec.Command("go", "-C", "../../clients/go", "build", "-o", program, "./internal/hold").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// clients are programs in Python, Go and JavaScript that hold the election payroll at an agent while a worker runs.
+func clients(t *testing.T) map[string][]string {
+	t.Helper()
+	hold := fromPage(t, 0)
 	return map[string][]string{
 		"the page's": {"python3", hold, "http://AGENT"},
 		"Node":       {"node", "../../clients/node/batuta.mjs", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
+		"Go":         {goClient(t), "AGENT"},
 		"Python":     {"python3", "../../clients/python/batuta.py", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
 	}
 }
@@ -183,6 +202,127 @@ const first = async (query) => { for await (const e of agent.events(query)) retu
 const e = await first()
 console.log(e.event, (await first({ since: e.index.slice(0, -1) + '0' })).event, (await first({ since: 'other-1' })).event)
 `)
+}
+
+// scripts are the page's script in Python at each of three agents, and the journal that all of them write.
+type scripts struct {
+	*crew
+	program, journal string
+	run              map[string]*exec.Cmd
+}
+
+func (s *scripts) script(at string) {
+	s.T.Helper()
+	cmd := exec.Command("python3", s.program, s.http[at], s.journal)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		s.T.Fatal(err)
+	}
+	s.run[at] = cmd
+}
+
+// kill kills a script, and starts it again.
+func (s *scripts) kill(at string) {
+	s.run[at].Process.Kill()
+	s.run[at].Wait()
+	s.script(at)
+}
+
+// works awaits that a script works under a token other than before, or any further line where the token may stay.
+func (s *scripts) works(before string, same bool) (token string) {
+	s.T.Helper()
+	had := len(s.lines())
+	for began := time.Now(); time.Since(began) < 2*runtest.Patience; time.Sleep(10 * time.Millisecond) {
+		if lines := s.lines(); len(lines) > had {
+			if token = lines[len(lines)-1]; token != before || same {
+				return token
+			}
+		}
+	}
+	s.T.Fatalf("after %d lines, the last under %s, no script works", had, before)
+	return ""
+}
+
+func (s *scripts) lines() []string {
+	text, err := os.ReadFile(s.journal)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text))
+}
+
+// The page's script works on one of three machines. Each part is killed in turn, or its agent frozen: another works
+// then. Under a quorum the journal shows no line of a token after a line of another that came later.
+// BATUTA_TEST_FAULTS is how many faults there are.
+func TestAScriptNeverOverlapsUnderAQuorum(t *testing.T) {
+	t.Parallel()
+	interpreter(t, "python3")
+	faults := fulltest.Size(6, 12)
+	if n, err := strconv.Atoi(os.Getenv("BATUTA_TEST_FAULTS")); err == nil {
+		faults = n
+	}
+	c := newLocks(t, "quorum")
+	s := &scripts{crew: c, program: fromPage(t, 1), journal: filepath.Join(t.TempDir(), "journal"), run: map[string]*exec.Cmd{}}
+	t.Cleanup(func() {
+		for _, cmd := range s.run {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+	for at := range c.http {
+		s.script(at)
+	}
+	token, moved := s.works("", false), 0
+	for i := range faults {
+		_, at, _ := strings.Cut(token, ":")
+		next := map[string]string{"1": "2", "2": "3", "3": "1"}[at]
+		before := token
+		switch i % 6 {
+		case 0: // the agent of the script that works
+			c.signal(at, syscall.SIGKILL)
+			<-c.dead[at]
+			token = s.works(token, false)
+			c.start(at)
+		case 1: // the script that works
+			s.kill(at)
+			token = s.works(token, false)
+		case 2: // its agent freezes
+			c.signal(at, syscall.SIGSTOP)
+			token = s.works(token, false)
+			c.signal(at, syscall.SIGCONT)
+		case 3: // an agent whose script waits
+			c.signal(next, syscall.SIGKILL)
+			<-c.dead[next]
+			token = s.works(token, true)
+			c.start(next)
+		case 4: // a script that waits
+			s.kill(next)
+			token = s.works(token, true)
+		case 5: // the script that works, and its agent
+			c.signal(at, syscall.SIGKILL)
+			<-c.dead[at]
+			s.kill(at)
+			token = s.works(token, false)
+			c.start(at)
+		}
+		if token != before {
+			moved++
+		}
+	}
+	over, last, lines := map[string]bool{}, "", s.lines()
+	for i, token := range lines {
+		if over[token] {
+			t.Errorf("line %d of the journal is of %s, which was over: lines %v", i+1, token, lines[max(i-3, 0):min(i+3, len(lines))])
+		}
+		if last != token {
+			over[last], last = true, token
+		}
+	}
+	t.Logf("%d faults, %d leaderships, %d lines", faults, len(over), len(lines))
+	if moved < faults/2 {
+		t.Errorf("the work has moved %d times in %d faults", moved, faults)
+	}
 }
 
 // generated is a program on a client that a generator has made of the description of the API.
