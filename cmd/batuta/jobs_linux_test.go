@@ -130,7 +130,7 @@ func TestARunEndsBeforeItsJobIsHandedOver(t *testing.T) {
 		}
 	}
 	c.signal(from, syscall.SIGUSR2)
-	c.Hears(w, "user defined signal 2")
+	c.Awaits(w, "user defined signal 2")
 	c.Dies(w)
 	next := c.Next()
 	c.alone(next)
@@ -241,7 +241,7 @@ func TestAJobIsRunAndPausedThroughAnyMember(t *testing.T) {
 	all(by(from, joblist.Running))
 	does(c.other(from), cli.Failed, "run", "report")
 	c.signal(from, syscall.SIGUSR2)
-	c.Hears(w, "user defined signal 2")
+	c.Awaits(w, "user defined signal 2")
 	all(func(j joblist.Job) bool {
 		return by(from, joblist.Failed)(j) && j.ByHand && !j.Paused && j.Next != nil && j.Exit != nil && *j.Exit == 7 && j.Took != nil
 	})

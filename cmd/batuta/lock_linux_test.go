@@ -144,7 +144,7 @@ func TestALockPassesOn(t *testing.T) {
 				t.Error("the agent was killed: two commands run at once")
 			}
 			fifth.signal(syscall.SIGTERM)
-			c.Hears(w, "terminated")
+			c.Awaits(w, "terminated")
 			if code := fifth.code(); code != cli.Done {
 				t.Errorf("its command ends with 0 on SIGTERM, and it with %d", code)
 			}
@@ -166,7 +166,7 @@ func TestALossEndsTheCommandBeforeItIsAcknowledged(t *testing.T) {
 	}
 	next := c.next("the first has lost")
 	for _, w := range family {
-		c.Hears(w, "terminated")
+		c.Awaits(w, "terminated")
 		c.Dies(w)
 	}
 	if code := first.code(); code != cli.Failed || next.Token == family[0].Token {

@@ -238,7 +238,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 		command, _ := c.family(1)
 		began := time.Now()
 		c.resign(leaderOf(command))
-		c.Hears(command, "terminated")
+		c.Awaits(command, "terminated")
 		took = append(took, watch.Given(began, time.Now()))
 	}
 	slices.Sort(took)
@@ -337,7 +337,7 @@ func TestRunTakesSignals(t *testing.T) {
 			for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, last} {
 				c.signal("1", s)
 				for _, w := range all {
-					c.Hears(w, s.String())
+					c.Awaits(w, s.String())
 				}
 			}
 			if code := c.ends("1"); code != cli.Done {
@@ -357,7 +357,7 @@ func TestRunSignalledTwiceKills(t *testing.T) {
 	c.startAll()
 	w, _ := c.family(1)
 	c.signal("1", syscall.SIGTERM)
-	c.Hears(w, "terminated")
+	c.Awaits(w, "terminated")
 	time.Sleep(sameSignal) // one that comes sooner is the first, sent twice
 	c.signal("1", syscall.SIGTERM)
 	c.Dies(w)

@@ -17,8 +17,8 @@ import (
 // program is the simulator's package.
 const program = "github.com/batuta-dev/batuta/internal/lab/wasm"
 
-// rarely are the packages of those that it is made of whose speed matters less than their size:
-// they are compiled without inlining, which takes 140 kB off what a page loads.
+// rarely are packages of which the size matters more than the speed: they are compiled without
+// inlining, which takes 140 kB off what a page loads.
 var rarely = []string{"bufio", "bytes", "context", "encoding/...", "fmt", "iter", "maps", "os", "path/...", "slices", "sort", "syscall/...", "time", "unicode/...", "math/big", "net/netip", "reflect", "strconv", "strings",
 	"github.com/fxamacker/cbor/v2", "golang.org/x/text/...", "google.golang.org/protobuf/...",
 	"github.com/batuta-dev/batuta/internal/core/named", "github.com/batuta-dev/batuta/election/...", "github.com/batuta-dev/batuta/internal/core/roster", "github.com/batuta-dev/batuta/internal/core/machine", "github.com/batuta-dev/batuta/internal/core/pause", "github.com/batuta-dev/batuta/internal/core/reaper", "github.com/batuta-dev/batuta/internal/core/side", "github.com/batuta-dev/batuta/internal/core/attest/oath", "github.com/batuta-dev/batuta/internal/lab/player", "github.com/batuta-dev/batuta/internal/lab/wasm/...",

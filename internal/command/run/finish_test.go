@@ -75,7 +75,7 @@ func TestARunMayEndBeforeItsElectionIsHandedOver(t *testing.T) {
 				t.Fatal("the run was given no time to end")
 			}
 			c.then(r, stop)
-			f.Hears(w, c.hears)
+			f.Awaits(w, c.hears)
 			f.Dies(w)
 			if c.again {
 				if next := f.Next(); next.Token == w.Token || !next.Alone {

@@ -141,7 +141,7 @@ func TestACommandIsAskedOnceItsLeaseIsHalfOver(t *testing.T) {
 	g.grace = long
 	g.ask = now().add(-1)
 	g.checkTime(now())
-	f.Hears(w, "terminated")
+	f.Awaits(w, "terminated")
 	if g.killing || !g.expired {
 		t.Errorf("killed: %v, expired: %v", g.killing, g.expired)
 	}
@@ -172,7 +172,7 @@ func TestALastTimeEndsWithTheLease(t *testing.T) {
 				g.ask = at.add(tt.until / 2)
 			}
 			g.part() // as when the process that has started it is killed
-			f.Hears(w, "terminated")
+			f.Awaits(w, "terminated")
 			if left := g.killAt.sub(at); g.killing || left < tt.want || left > tt.want+now().sub(at) {
 				t.Errorf("killed: %v, or else %v from now, want %v", g.killing, left, tt.want)
 			}

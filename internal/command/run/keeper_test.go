@@ -87,7 +87,7 @@ func TestACommandIsAskedToEnd(t *testing.T) {
 	r := begin(t, f, long, long, f.argv()...)
 	w := f.Next()
 	r.cancel(nil)
-	f.Hears(w, "terminated")
+	f.Awaits(w, "terminated")
 	if got := r.wait(); got != (Outcome{}) || r.err != nil {
 		t.Errorf("ended as %+v, %v; want exit code 0", got, r.err)
 	}
@@ -99,7 +99,7 @@ func TestTheCauseOfTheEndChoosesTheSignal(t *testing.T) {
 	r := begin(t, f, long, 100*time.Millisecond, f.argv()...)
 	w := f.Next()
 	r.cancel(StopSignal{syscall.SIGINT})
-	f.Hears(w, "interrupt")
+	f.Awaits(w, "interrupt")
 	if got := r.wait(); got.Signal != syscall.SIGKILL {
 		t.Errorf("ended as %+v; want it killed after the grace period", got)
 	}
@@ -179,7 +179,7 @@ func TestALeaseThatIsNotRenewedAsksAtHalf(t *testing.T) {
 	r := beginStrict(t, f, 4*lease, f.argv()...)
 	w := f.Next()
 	r.renew.Store(false)
-	f.Hears(w, "terminated")
+	f.Awaits(w, "terminated")
 	if got := r.wait(); !got.Expired || got.Code != 0 {
 		t.Errorf("ended as %+v; want exit code 0, because its lease was not renewed", got)
 	}
@@ -191,7 +191,7 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 	r := beginStrict(t, f, ample, f.argv("deaf", "child", "stray")...)
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.renew.Store(false)
-	f.Hears(family[0], "terminated")
+	f.Awaits(family[0], "terminated")
 	// On a machine that stalls the guard may be late; who started it then kills both.
 	if got := r.wait(); (!got.Expired || got.Signal != syscall.SIGKILL) && !errors.Is(r.err, ErrGuard) {
 		t.Errorf("ended as %+v, %v; want it killed by its lease", got, r.err)
@@ -239,7 +239,7 @@ func TestALastTime(t *testing.T) {
 	r := beginCommand(t, f, ample, &Command{Argv: f.argv(), Env: os.Environ(), Grace: long, Last: long})
 	w := f.Next()
 	r.renew.Store(false)
-	f.Hears(w, "terminated")
+	f.Awaits(w, "terminated")
 	if got := r.wait(); !got.Expired || got.Code != 0 {
 		t.Errorf("ended as %+v; want exit code 0 at the end of its lease", got)
 	}
@@ -251,7 +251,7 @@ func TestALastTimeEndsToo(t *testing.T) {
 	r := beginCommand(t, f, ample, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: lease})
 	w := f.Next()
 	r.renew.Store(false)
-	f.Hears(w, "terminated")
+	f.Awaits(w, "terminated")
 	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL {
 		t.Errorf("ended as %+v; want it killed after its last time", got)
 	}
@@ -265,7 +265,7 @@ func TestALastTimeWithoutTheStarter(t *testing.T) {
 	r.keeper.mu.Lock()
 	r.keeper.guard.file.Close()
 	r.keeper.mu.Unlock()
-	f.Hears(w, "terminated")
+	f.Awaits(w, "terminated")
 	f.Dies(w)
 	r.wait()
 }
@@ -300,7 +300,7 @@ func TestAGuardThatWasStoppedReadsItsRenewals(t *testing.T) {
 	time.Sleep(ample + ample/4) // time is what is tested here
 	guard.Signal(syscall.SIGCONT)
 	r.keeper.signal(syscall.SIGUSR1) // waits behind the renewals
-	f.Hears(w, syscall.SIGUSR1.String())
+	f.Awaits(w, syscall.SIGUSR1.String())
 	r.cancel(nil)
 	if got := r.wait(); got.Expired || got.Code != 0 {
 		t.Errorf("ended as %+v; want it to run until it is asked to end", got)
@@ -370,7 +370,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
 		r.keeper.signal(s)
 		for _, w := range family {
-			f.Hears(w, s.String())
+			f.Awaits(w, s.String())
 		}
 	}
 	r.keeper.kill()

@@ -103,7 +103,7 @@ func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range family {
-		f.Hears(w, "terminated")
+		f.Awaits(w, "terminated")
 		f.Dies(w)
 	}
 	if again := f.Next(); again.Token == family[0].Token {

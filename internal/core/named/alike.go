@@ -6,13 +6,13 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file has a member tell a new coordinator in few words what both know alike. Where the
-// digests agree both have the same assignments, and of most names a member has to tell just what
-// those say: that it leads what it was assigned and nothing else, and that it stands. Ten
-// thousand names are so told in as many bytes as ten.
+// This file has the compact report: how a member reports to a new coordinator what both have
+// alike. If the digests agree, both have the same assignments. For most names the member then
+// only confirms them: it leads what it was assigned and nothing else, and is a candidate. Ten
+// thousand names take as many bytes as ten.
 
-// reportAnew tells a new coordinator everything: in few words, unless as many words are needed.
-// If the coordinator knows other assignments it asks for all the rest.
+// reportAnew reports everything to a new coordinator: compactly, unless that is no shorter. If
+// the coordinator has different assignments it asks for the rest.
 func (c *Core) reportAnew() {
 	like, unlike := c.inFewWords(&c.table, c.self)
 	if like == nil {
@@ -22,7 +22,8 @@ func (c *Core) reportAnew() {
 	c.tellAll(frame{Op: opAlike, Alike: like}, c.claimsOf(&c.table, unlike))
 }
 
-// inFewWords is what this member has to tell of most names, and of which others by themselves; nil: of too many.
+// inFewWords returns the default candidacy of most names, and the names that need claims; nil:
+// too many do.
 func (m *member) inFewWords(t *table, self election.ID) (like *claim, unlike map[string]bool) {
 	how := m.usual()
 	if unlike = m.unlike(t, self, how); 2*len(unlike) > len(t.seats) || len(t.seats) == 0 {
@@ -50,14 +51,13 @@ func (m *member) usual() (most Candidacy) {
 	return most
 }
 
-// compare orders them, so that a seed gives one run.
+// compare orders candidacies, so that a seed gives the same run.
 func (c Candidacy) compare(other Candidacy) int {
 	prefer := map[bool]int{true: 1}
 	return cmp.Or(c.Weight-other.Weight, c.Seats-other.Seats, prefer[c.Prefer]-prefer[other.Prefer])
 }
 
-// unlike are the names of which this member has to tell something else than its assignments
-// do, or than that it stands for them like that.
+// unlike returns the names whose claim differs from the assignment, or from the default candidacy.
 func (m *member) unlike(t *table, self election.ID, like Candidacy) map[string]bool {
 	names, stood, held := map[string]bool{}, 0, 0
 	several := len(t.names) != len(t.seats)
@@ -100,7 +100,7 @@ func (m *member) holdsAs(e *entry) bool {
 	return h != nil && !h.over && h.seat == e.Seat.Seat && h.epoch == e.Epoch
 }
 
-// mentions notes what names a report of all tells of by themselves.
+// mentions records which names a full report has claims for.
 func (o *office) mentions(claims []claim) {
 	o.reports++
 	for _, cl := range claims {
@@ -110,7 +110,7 @@ func (o *office) mentions(claims []claim) {
 	}
 }
 
-// takesAlike takes in what a member tells in few words, beside the names that it mentions.
+// takesAlike applies a compact report, except for the names that it has claims for.
 func (o *office) takesAlike(p *peer, like claim) {
 	several := len(o.c.names) != len(o.c.seats)
 	for _, k := range o.contests.ordered() {
@@ -134,7 +134,7 @@ func (o *office) takesAlike(p *peer, like claim) {
 	}
 }
 
-// tellsItself takes in all that this member has to tell as it takes office.
+// tellsItself applies this member's own report as it takes office.
 func (o *office) tellsItself() {
 	like, unlike := o.c.inFewWords(&o.c.table, o.c.self)
 	if like == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file takes in what members tell the coordinator.
+// This file has what the coordinator receives from members.
 
-// receive takes in another member's frame.
+// receive handles a member's frame.
 func (o *office) receive(from election.ID, f *frame) {
 	p := o.peerOf(from)
 	if f.Stamp > p.stamp || f.Whole {
@@ -27,7 +27,7 @@ func (o *office) receive(from election.ID, f *frame) {
 	}
 }
 
-// heard takes note of a member's word. One that was silent for too long may lead again.
+// heard records that a member was received. A member that was silent for too long may lead again.
 func (o *office) heard(p *peer, stamp int64) {
 	late := o.c.now.Sub(p.heard) > o.c.wait
 	p.stamp, p.heard, p.silent = stamp, o.c.now, false
@@ -36,7 +36,7 @@ func (o *office) heard(p *peer, stamp int64) {
 	}
 }
 
-// reported takes in what a member tells: all, or what has changed.
+// reported applies a member's report: full, or of changes.
 func (o *office) reported(p *peer, f *frame) {
 	if !f.Whole {
 		if !p.reported || f.Base != p.version || f.Incarnation != p.incarnation {
@@ -59,7 +59,7 @@ func (o *office) reported(p *peer, f *frame) {
 	}
 	if f.Op == opAlike && (f.Alike == nil || f.Digest != o.c.digest) {
 		p.parts, p.raise = nil, nil
-		o.ask(p) // it says what it says of other assignments
+		o.ask(p) // its report is about different assignments
 		return
 	}
 	o.reportedAll(p, f)
@@ -67,7 +67,7 @@ func (o *office) reported(p *peer, f *frame) {
 
 func (o *office) reportedAll(p *peer, f *frame) {
 	if p.incarnation != f.Incarnation && p.incarnation != 0 {
-		o.free(p, "another process has its place", election.CauseCrashed) // what the old one led is over
+		o.free(p, "another process has its place", election.CauseCrashed) // what the earlier process led is over
 	}
 	p.incarnation, p.version, p.reported, p.down = f.Incarnation, f.Version, true, false
 	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
@@ -100,7 +100,7 @@ func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
 	o.c.flushSoon()
 }
 
-// claimedAll takes in what this member itself tells.
+// claimedAll applies the claims of this member itself.
 func (o *office) claimedAll(claims []claim) {
 	for _, cl := range claims {
 		o.claimed(o.me, cl)
@@ -119,7 +119,7 @@ func (o *office) raised(seats []Seat) {
 	}
 }
 
-// raise gives the leaders of seats for which a higher epoch is known one above that.
+// raise gives the leaders of seats for which a higher epoch is known the epoch after that.
 func (o *office) raise(k *contest) {
 	for _, s := range k.seats {
 		top := s.top
@@ -128,12 +128,12 @@ func (o *office) raise(k *contest) {
 		}
 		if !s.expected && s.leader != election.None && top > s.epoch {
 			s.to = s.leader
-			o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition, or of a cluster that began anew
+			o.release(k, s, "a higher epoch is known than its leader's") // of a different side of a partition, or of a cluster that began again
 		}
 	}
 }
 
-// ask has a member tell all, once in two heartbeats.
+// ask requests a full report from a member, at most once in two heartbeats.
 func (o *office) ask(p *peer) {
 	if !p.askedAt.IsZero() && o.c.now.Sub(p.askedAt) < 2*o.c.timing.Heartbeat {
 		return
@@ -142,7 +142,7 @@ func (o *office) ask(p *peer) {
 	o.c.send(p.id, &frame{Op: opAsk})
 }
 
-// acked takes in what a member's acknowledgement tells.
+// acked applies a member's acknowledgement.
 func (o *office) acked(from election.ID, s *election.Shares) {
 	p := o.peerOf(from)
 	if p.reported && s.Stamp > p.stamp {
@@ -153,7 +153,7 @@ func (o *office) acked(from election.ID, s *election.Shares) {
 	}
 }
 
-// claimed takes in one claim.
+// claimed applies a claim.
 func (o *office) claimed(p *peer, cl claim) {
 	k := o.contests.byName[cl.Name]
 	if k == nil {
@@ -235,6 +235,6 @@ func (o *office) holds(k *contest, id election.ID, cl claim) {
 		o.seatAt(k, s, id)
 		o.changes(k, s)
 	default:
-		o.changes(k, s) // it is told of the higher one
+		o.changes(k, s) // it learns of the higher epoch
 	}
 }

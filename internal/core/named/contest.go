@@ -14,11 +14,11 @@ import (
 type contests struct {
 	byName map[string]*contest
 	order  []*contest   // by name; see ordered
-	stale  bool         // order lacks a name, or has one too many
+	stale  bool         // order lacks a name, or has a name too many
 	room   []*candidate // the array that candidates returns, used again
 }
 
-// contest is one name, its candidates and its seats.
+// contest is a name, its candidates and its seats.
 type contest struct {
 	name       string
 	weight     int
@@ -26,14 +26,14 @@ type contest struct {
 	candidates []candidate // in order
 	seats      []*seat
 	last       uint64 // the highest epoch known
-	entry      *entry // of its first seat in the table, if it had one when this coordinator began
+	entry      *entry // of its first seat in the table, if there was any when this coordinator began
 	reportedIn uint64 // the number of the last full report that names it
 	todo       bool   // it is in the coordinator's todo
 	changed    bool   // it is in the coordinator's changed
 }
 
-// candidate is what one member has reported on one name. There are as many as names times
-// members, so the type is kept small.
+// candidate is what a member has reported on a name. There are as many as names times members,
+// so the type is kept small.
 type candidate struct {
 	of     *peer
 	held   uint64 // the epoch under which it holds a seat or still works; 0: none
@@ -88,8 +88,8 @@ func (all *contests) drop(k *contest) {
 	all.stale = true
 }
 
-// candidates returns the members that may be given a seat of a name, in order, but one. The list
-// is good until the next call; it depends on able, which refit sets.
+// candidates returns, in order, the members that may be given a seat of a name, except for a
+// given member. The list is valid until the next call; it depends on able, which refit sets.
 func (all *contests) candidates(k *contest, but *peer) (list []*candidate) {
 	list = all.room[:0]
 	for i := range k.candidates {
@@ -130,7 +130,7 @@ func leastLoaded(list []*candidate) (best *candidate) {
 }
 
 // alone reports whether a contest, or a seat of it, would have no leader without that member.
-// It is false where a different member leads: nothing is taken from that one.
+// It is false where a different member leads: nothing is taken from that leader.
 func (all *contests) alone(k *contest, p *peer) bool {
 	if can := k.candidate(p); can == nil || !can.stands {
 		return false
@@ -167,7 +167,7 @@ func (k *contest) leaves(p *peer) {
 	k.candidates = slices.DeleteFunc(k.candidates, func(can candidate) bool { return can.of == p })
 }
 
-// seat returns one seat of a contest, and makes it if need be.
+// seat returns a seat of a contest, and makes it if need be.
 func (k *contest) seat(i int) *seat {
 	for len(k.seats) <= i {
 		k.seats = append(k.seats, &seat{index: len(k.seats)})
@@ -175,8 +175,8 @@ func (k *contest) seat(i int) *seat {
 	return k.seats[i]
 }
 
-// busy counts the members that lead a seat of the name, one that it no longer has included, and
-// those that still work for a seat they have lost, as after a partition.
+// busy counts the members that lead a seat of the name, including a seat that it no longer has,
+// and those that still work for a seat they have lost, as after a partition.
 func (k *contest) busy() (n int) {
 	for _, s := range k.seats {
 		if s.leader != election.None {

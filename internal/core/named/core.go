@@ -13,8 +13,8 @@ import (
 // EpochBits is by how much the coordinator's epoch is shifted in a name's.
 const EpochBits = 24
 
-// maxEpoch bounds a name's epoch. The coordinator's is at most 2^53: one above 2^38, which
-// no cluster reaches that nobody lies to, names nothing.
+// maxEpoch bounds a name's epoch. The coordinator's is at most 2^53: an epoch above 2^38, which
+// no cluster of honest members reaches, is not used for names.
 const maxEpoch = 1 << 62
 
 // Config sets up a [Core].
@@ -24,8 +24,8 @@ type Config struct {
 	Timing      election.Timing       // as the Core's
 	Incarnation uint64                // as the Core's
 	Algorithm   election.Algorithm    // as the Core's
-	Trace       func(election.Record) // told what was assigned and why; may be nil
-	PartBytes   int                   // about how much of a list of names goes in one message; default 128 KiB
+	Trace       func(election.Record) // receives what was assigned and why; may be nil
+	PartBytes   int                   // about how much of a list of names goes in a message; default 128 KiB
 }
 
 // Core is a member with all its named elections. See the package's comment.
@@ -37,7 +37,7 @@ type Core struct {
 	timing      election.Timing
 	hold        time.Duration // how long a holder counts on an echo
 	wait        time.Duration // how long the coordinator counts on it
-	leased      bool          // leaderships are leases: what a dial tells frees nothing
+	leased      bool          // leaderships are leases: a refused dial frees nothing
 	partBytes   int
 	trace       func(election.Record)
 
@@ -51,21 +51,21 @@ type Core struct {
 	member
 	table
 	started bool
-	office  *office // nil: another coordinates, or nobody
+	office  *office // nil: this member does not coordinate
 	elected bool    // this member does, from the next step on
 	former  former  // the last coordinator that has resigned
 	beats   beatClock
 }
 
-// Change is one change of what this member sees of a name: Token leads it, or has ceased
-// to, by Cause.
+// Change is a change of what this member sees of a name: Token leads it, or has ceased to, by
+// Cause.
 type Change struct {
 	Name  string
 	Seat  int
 	Token election.Token // its Leader has an id alone
 	Lost  bool
 	Cause election.Cause
-	Gone  bool // nobody stands for it any more; Token is zero if nobody led it
+	Gone  bool // it has no candidate any more; Token is zero if it had no leader
 }
 
 // leaseholder is a core whose leaderships are leases.
@@ -96,8 +96,8 @@ func New(c Config) *Core {
 	return out
 }
 
-// settles is how long a new coordinator waits for what is held under an earlier one, by
-// whatever times that went.
+// settles is how long a new coordinator waits for what is held under an earlier coordinator,
+// whose times may differ.
 func (c *Core) settles() time.Duration {
 	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
 		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
@@ -109,8 +109,8 @@ func newTable() table {
 	return table{seats: map[key]*entry{}, names: map[string]int{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
 }
 
-// Step handles one event and returns what to do about it, in order, after what Changes
-// tells. Both are valid until the next call that returns actions.
+// Step handles an event and returns what to do about it, in order, after what Changes returns.
+// Both are valid until the next call that returns actions.
 func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	c.begin(now)
 	named := ev.Kind == election.Received && ev.Message.Kind == election.Named
@@ -175,7 +175,7 @@ func (c *Core) forward(ev election.Event) {
 	}
 }
 
-// finish ends a step: who coordinates may be another, and what has changed is told.
+// finish ends a step: it follows a change of coordinator, and sends what has changed.
 func (c *Core) finish() []election.Action {
 	c.follow()
 	c.due()
@@ -189,7 +189,7 @@ func (c *Core) finish() []election.Action {
 // Changes are what the last step has changed, in order.
 func (c *Core) Changes() []Change { return c.changes }
 
-// Flush tells at once what has changed.
+// Flush sends at once what has changed.
 func (c *Core) Flush(now time.Time) []election.Action {
 	c.wake(now)
 	c.flush()
@@ -219,8 +219,8 @@ func (c *Core) Deadline() (time.Time, bool) {
 	return at, ok
 }
 
-// coordinator is who coordinates, as far as this member knows. A leader of the cluster
-// whose own work has still to stop goes on: nobody else may begin.
+// coordinator is the member that coordinates, as far as this member knows. A leader of the
+// cluster whose own work has still to stop goes on: no member may begin before that.
 func (c *Core) coordinator() election.Token {
 	if v := c.View(); v.Defined() || c.office == nil {
 		return v
@@ -234,11 +234,11 @@ func (c *Core) coordinator() election.Token {
 	return election.Token{}
 }
 
-// same reports whether two tokens name one leadership. Its leader's priority may change
+// same reports whether two tokens mean the same leadership. Its leader's priority may change
 // meanwhile.
 func same(a, b election.Token) bool { return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID }
 
-// follow takes note of who coordinates.
+// follow records which member coordinates.
 func (c *Core) follow() {
 	now := c.coordinator()
 	if now.Leader.ID == c.self && now.Defined() {
@@ -262,7 +262,7 @@ func (c *Core) follow() {
 	switch {
 	case !now.Defined():
 	case now.Leader.ID == c.self:
-		c.elected = true // it takes office in the next step: the others hear first that it leads
+		c.elected = true // it takes office in the next step: the members first receive that it leads
 	default:
 		c.reportAnew()
 	}
@@ -288,8 +288,8 @@ func (c *Core) due() {
 
 func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
 
-// flushSoon has what has changed told: at once if nothing was of late, else with what
-// comes meanwhile.
+// flushSoon schedules the sending of what has changed: at once if nothing was sent recently,
+// else with what comes meanwhile.
 func (c *Core) flushSoon() {
 	if c.flushAt.IsZero() {
 		c.flushAt = c.now
@@ -299,10 +299,10 @@ func (c *Core) flushSoon() {
 	}
 }
 
-// flushNow has it told in this step.
+// flushNow schedules it for this step.
 func (c *Core) flushNow() { c.flushAt = c.now }
 
-// flush tells what has changed.
+// flush sends what has changed.
 func (c *Core) flush() {
 	c.flushAt, c.flushed = time.Time{}, c.now
 	if c.office != nil {
@@ -315,8 +315,8 @@ func (c *Core) flush() {
 // stamp is this member's own time; never 0.
 func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
 
-// send sends a frame of the present coordinator's time. Who has been removed meanwhile is
-// not to be reached any more.
+// send sends a frame of the present coordinator's time. A member that was removed meanwhile
+// cannot be reached any more.
 func (c *Core) send(to election.ID, f *frame) {
 	if !c.Knows(to) {
 		return
@@ -328,7 +328,7 @@ func (c *Core) send(to election.ID, f *frame) {
 // receive takes a frame in.
 func (c *Core) receive(m *election.Message) {
 	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election || !c.view.Defined() || !same(m.Token, c.view) {
-		return // late, or early: whoever sent it says it again
+		return // late, or early: the sender repeats it
 	}
 	f, err := decode(m.Data)
 	switch {
@@ -340,8 +340,8 @@ func (c *Core) receive(m *election.Message) {
 	}
 }
 
-// share adds the part about named elections to a beat, an acknowledgement or a resignation. A message
-// may go to several members: this one's is a copy.
+// share adds the part about named elections to a heartbeat, an acknowledgement or a
+// resignation. A message may go to several members: this member's is a copy.
 func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	var s election.Shares
 	switch {
@@ -357,7 +357,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
 	case m.Kind == election.Ack && c.office == nil && c.welcomed && same(m.Token, c.view) && to == c.view.Leader.ID:
 		if len(c.campaigns)+len(c.holds)+len(c.seats) == 0 {
-			return m // nobody uses them
+			return m // no member uses them
 		}
 		s = election.Shares{Stamp: c.stamp(), Version: c.reported}
 	case m.Kind == election.Resign && c.office != nil && c.leased && same(m.Token, c.office.token):
@@ -372,7 +372,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	return &out
 }
 
-// hears takes in that part of a beat, an acknowledgement or a resignation.
+// hears applies that part of a heartbeat, an acknowledgement or a resignation.
 func (c *Core) hears(m *election.Message) {
 	s := m.Shares
 	switch {

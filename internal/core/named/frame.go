@@ -10,23 +10,24 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// op says what a frame is.
+// op is the kind of a frame.
 type op uint8
 
 const (
 	opReport  op = 1 + iota // member → coordinator: Claims; Whole: all there are, in Parts
 	opAssign                // coordinator → member: Seats that have changed from Base to Version; Whole: all there are, in Parts
 	opSame                  // coordinator → member: its report is taken in, and the assignments are those that it has, under Version
-	opAsk                   // tell all
+	opAsk                   // report everything
 	opRelease               // coordinator → member: stop leading Seats
 	opRequest               // member → coordinator: Request
 	opReply                 // coordinator → member: what has come of Number
-	opAlike                 // as opReport of all, in few words: see Alike
+	opAlike                 // as opReport of all, but compact: see Alike
 	opEnded                 // in a coordinator's resignation: what may still be held, by Wait, Rest and Holders
 )
 
-// frame is what members send each other about named elections, in Message.Data of kind
-// [election.Named]; opEnded goes in that of [election.Resign]. Each belongs to one coordinator's time, the message's Token.
+// frame is what members exchange about named elections, in Message.Data of kind
+// [election.Named]; opEnded goes in that of [election.Resign]. Each belongs to the time of a
+// coordinator, the message's Token.
 type frame struct {
 	Op      op     `cbor:"1,keyasint"`
 	Stamp   int64  `cbor:"2,keyasint,omitempty"` // to the coordinator: when it left, in the sender's time
@@ -42,18 +43,19 @@ type frame struct {
 	Fit         bool          `cbor:"11,keyasint,omitempty"` // report: it may lead
 	Claims      []claim       `cbor:"12,keyasint,omitempty"`
 	Seats       []Seat        `cbor:"13,keyasint,omitempty"`
-	Drained     []election.ID `cbor:"14,keyasint,omitempty"` // assign: who is to lead nothing
-	Forced      []election.ID `cbor:"19,keyasint,omitempty"` // assign: who of them gives up what nobody else stands for, too
+	Drained     []election.ID `cbor:"14,keyasint,omitempty"` // assign: the members that are to lead nothing
+	Forced      []election.ID `cbor:"19,keyasint,omitempty"` // assign: those of them that also give up what has no further candidate
 
 	Number  uint64   `cbor:"15,keyasint,omitempty"` // request and reply
 	Request *Request `cbor:"16,keyasint,omitempty"`
 	Error   string   `cbor:"17,keyasint,omitempty"`
 	Why     Refusal  `cbor:"24,keyasint,omitempty"` // reply: the class of Error
 
-	Raise []Seat `cbor:"18,keyasint,omitempty"` // report: those that the sender has seen under a higher Epoch, this one, than they have
+	Raise []Seat `cbor:"18,keyasint,omitempty"` // report: seats that the sender has seen under a higher Epoch, this, than they have
 
-	// In opAlike: how the sender stands for each name with one seat in the assignments of which Digest is,
-	// but for those that Claims mention. It holds those of them that are assigned to it.
+	// In opAlike: the sender's candidacy for each name with a single seat in the assignments of
+	// which Digest is, except for those that Claims mention. It holds those of them that are
+	// assigned to it.
 	Alike *claim `cbor:"20,keyasint,omitempty"`
 
 	Wait    time.Duration `cbor:"21,keyasint,omitempty"` // ended: how long the sender counted on a holder
@@ -63,7 +65,7 @@ type frame struct {
 	encoded cbor.RawMessage // Seats, where several members are sent the same; see encodeEach
 }
 
-// claim is what a member tells of one name.
+// claim is what a member reports of a name.
 type claim struct {
 	_        struct{} `cbor:",toarray"`
 	Name     string
@@ -88,7 +90,7 @@ type holder struct {
 	Left        time.Duration
 }
 
-// checkEnded refuses times of a former coordinator that no honest one sends.
+// checkEnded refuses times of a former coordinator that no honest member sends.
 func (f *frame) checkEnded() error {
 	if len(f.Holders) > election.MaxMembers || min(f.Wait, f.Rest) < 0 || max(f.Wait, f.Rest) > maxWait {
 		return fmt.Errorf("%d holders, a wait of %v and a rest of %v", len(f.Holders), f.Wait, f.Rest)
@@ -104,7 +106,7 @@ func (f *frame) checkEnded() error {
 	return nil
 }
 
-// check says what no honest member would claim.
+// check refuses what no honest member would claim.
 func (c claim) check() error {
 	if c.Weight < 0 || c.Weight > MaxWeight || c.Seats < 0 || c.Seats > MaxSeats || c.Seat < 0 || c.Seat >= MaxSeats || max(c.Epoch, c.Done, c.Last) > maxEpoch {
 		return fmt.Errorf("a claim of %.64q: weight %d, seat %d of %d, epochs %d, %d, %d", c.Name, c.Weight, c.Seat, c.Seats, c.Epoch, c.Done, c.Last)
@@ -112,15 +114,15 @@ func (c claim) check() error {
 	return nil
 }
 
-// Seat is one assignment: who leads a name, and under which epoch.
+// Seat is an assignment: the leader of a name, and its epoch.
 type Seat struct {
 	_      struct{} `cbor:",toarray"`
 	Name   string
-	Seat   int         // from 0; of a name with one leader it is 0
-	Leader election.ID // None: nobody
+	Seat   int         // from 0; of a name with a single leader it is 0
+	Leader election.ID // None: there is none
 	Epoch  uint64      // of the leader, or of the last
-	Pinned bool        // the leader was chosen by hand, or by another's resignation: its share does not move it
-	Gone   bool        // nobody stands for it any more
+	Pinned bool        // the leader was chosen by hand, or by its predecessor's resignation: its share does not move it
+	Gone   bool        // it has no candidate any more
 	Cause  election.Cause
 }
 
@@ -138,14 +140,15 @@ func (s Seat) token() election.Token {
 	return election.Token{Epoch: s.Epoch, Leader: election.Rank{ID: s.Leader}}
 }
 
-// partBytes is how much of names goes in one frame by default: with the rest of each entry
-// well below [election.MaxData].
+// partBytes is how much of names goes in a frame by default: with the rest of each entry well
+// below [election.MaxData].
 const partBytes = 128 << 10
 
 // entryBytes is more than an entry takes beside its name, ids included.
 const entryBytes = 48 + election.MaxID
 
-// parts cuts a list, so that each part fits into a frame of so many bytes; one at least.
+// parts cuts a list, so that each part fits into a frame of so many bytes; it returns at least
+// a single part.
 func parts[E any](list []E, most int, size func(E) int) [][]E {
 	out, from, bytes := [][]E{}, 0, 0
 	for i, e := range list {

@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file takes in what the coordinator tells the members.
+// This file has what members receive from the coordinator.
 
 // handle takes in a frame of the coordinator's.
 func (c *Core) handle(f *frame) {
@@ -94,13 +94,13 @@ func (c *Core) install(all []Seat) {
 	}
 }
 
-// learn takes in one assignment.
+// learn applies an assignment.
 func (c *Core) learn(s Seat) {
 	name := s.Name
 	h := c.holds[name]
 	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != c.self || s.Epoch != h.epoch || s.Gone) {
 		if s.Epoch < h.epoch && !s.Gone {
-			c.touch(name) // it is told of the higher one
+			c.touch(name) // it is to learn of the higher epoch
 		}
 		c.lose(name, h, election.CauseSuperseded)
 	}
@@ -116,15 +116,16 @@ func (c *Core) learn(s Seat) {
 	c.set(s)
 	if s.Leader == c.self {
 		c.offered(s)
-	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same it may be named again, by what it told before
+	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same epoch the seat may be assigned to this member again, by its earlier report
 		c.settled(name)
 	}
 	c.show(k, s.Cause)
 }
 
-// settled forgets what this member has given up of a name, unless a seat of it is still said
-// to be this member's, or is nobody's under an epoch that it may have led: the coordinator may
-// not have heard yet, and hear first what it was told before.
+// settled forgets what this member has given up of a name, except in two cases. A seat of it is
+// still assigned to this member; or it has no leader, under an epoch that this member may have
+// led. The coordinator may then have yet to receive the latest report, and receive an earlier
+// report first.
 func (c *Core) settled(name string) {
 	if last, ok := c.spent[name]; ok && !c.mayReturn(name, c.self, last) {
 		delete(c.spent, name)
@@ -148,7 +149,7 @@ func (c *Core) offered(s Seat) {
 	switch {
 	case h != nil && h.seat == s.Seat && h.epoch == s.Epoch:
 	case c.spent[s.Name] >= s.Epoch:
-		c.touch(s.Name) // the coordinator has not heard yet
+		c.touch(s.Name) // the coordinator has yet to receive that
 	case h != nil || !stands || !c.fit || !c.now.Before(c.until):
 		c.spend(s.Name, s.Epoch, false)
 	default:
@@ -157,7 +158,7 @@ func (c *Core) offered(s Seat) {
 	}
 }
 
-// show tells watchers if what they see of a seat has changed.
+// show notifies watchers if what they see of a seat has changed.
 func (c *Core) show(k key, cause election.Cause) {
 	e := c.seats[k]
 	if e == nil {
@@ -173,7 +174,7 @@ func (c *Core) show(k key, cause election.Cause) {
 		now = election.Token{}
 	} else if now.Epoch < e.top {
 		now = election.Token{} // its epoch is about to be raised:
-		c.touch(k.name)        // the coordinator is told of the higher one
+		c.touch(k.name)        // the coordinator is to learn of the higher epoch
 	}
 	if now == e.shown {
 		return
@@ -189,8 +190,9 @@ func (c *Core) show(k key, cause election.Cause) {
 	}
 }
 
-// look: where nobody coordinates, whoever led is shown for as long as a lead lasts, and nobody
-// after that; all again once a coordinator has told what is so now.
+// look updates what is shown. Without a coordinator the last leaders are shown for as long as a
+// lead lasts, and none after that. All is shown again when a coordinator has sent the present
+// state.
 func (c *Core) look() {
 	sees := c.sees
 	switch {

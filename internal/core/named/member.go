@@ -13,14 +13,14 @@ type member struct {
 	campaigns map[string]Candidacy
 	holds     map[string]*hold
 	leading   int               // of holds, how many are not over
-	spent     map[string]uint64 // the last epoch of a name that it has given up, while the others may not know
+	spent     map[string]uint64 // the last epoch of a name that it has given up, while the coordinator may not know
 	resigned  map[string]bool   // of those, given up of its own will
 
 	until    time.Time // when its leads end
 	vouch    int64     // the last stamp that was echoed
 	fit      bool      // it may lead
 	dirty    map[string]bool
-	reported uint64 // version of what the coordinator was told
+	reported uint64 // version that the coordinator has received
 	welcomed bool   // the coordinator has taken in all
 	retryAt  time.Time
 	retries  int
@@ -29,21 +29,21 @@ type member struct {
 	number   uint64
 }
 
-// hold is one name that this member leads, or led and still works for.
+// hold is a name that this member leads, or led and still works for.
 type hold struct {
 	seat    int
 	epoch   uint64
 	over    bool // it leads no more
 	working bool // the user's work runs
 	resigns bool // it ended of its own will
-	lapsed  bool // its time has passed once: another may lead, whatever is heard later
+	lapsed  bool // its time has passed once: a different member may lead, whatever is received later
 }
 
 func newMember() member {
 	return member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
 }
 
-// reset forgets what the last coordinator was told.
+// reset forgets what the last coordinator has received.
 func (m *member) reset() {
 	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
 }
@@ -64,8 +64,8 @@ func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
 	return c.finish()
 }
 
-// Full reports whether this member may not stand for one more name, beside so many others
-// that are new.
+// Full reports whether this member may not be a candidate for a further name, with so many new
+// names.
 func (c *Core) Full(name string, others int) bool {
 	_, mine := c.campaigns[name]
 	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns))+others >= MaxElections
@@ -84,7 +84,7 @@ func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
 	return c.finish()
 }
 
-// Resign gives a name away, to another candidate if there is one.
+// Resign gives a name away, to a further candidate if there is any.
 func (c *Core) Resign(now time.Time, name string) []election.Action {
 	c.wake(now)
 	if h := c.holds[name]; h != nil && !h.over {
@@ -94,7 +94,7 @@ func (c *Core) Resign(now time.Time, name string) []election.Action {
 	return c.finish()
 }
 
-// Begin says that the user's work has begun for names that this member leads.
+// Begin records that the user's work has begun for names that this member leads.
 func (c *Core) Begin(now time.Time, names []string) []election.Action {
 	for _, name := range names {
 		if h := c.holds[name]; h != nil {
@@ -105,7 +105,7 @@ func (c *Core) Begin(now time.Time, names []string) []election.Action {
 	return c.finish()
 }
 
-// Working says that the user's work for a name has begun, or has all stopped.
+// Working records that the user's work for a name has begun, or has all stopped.
 func (c *Core) Working(now time.Time, name string, on bool) []election.Action {
 	c.wake(now)
 	if h := c.holds[name]; h != nil {
@@ -125,11 +125,11 @@ func (c *Core) Leads(name string) (election.Token, int) {
 	return election.Token{}, 0
 }
 
-// Until is when this member leads no named election any more if it hears nothing.
+// Until is when this member stops leading named elections if it receives nothing.
 func (m *member) Until() time.Time { return m.until }
 
-// Vouched is until when what this member's lead of a name has begun may still run if nothing
-// more is heard; past the end of the lead while its work stops. Zero: nothing may.
+// Vouched is until when the work of this member's leadership of a name may run if nothing more
+// is received; past the end of that leadership while its work stops. Zero: no work may.
 func (m *member) Vouched(name string) time.Time {
 	if h := m.holds[name]; h != nil && !h.lapsed {
 		return m.until
@@ -137,8 +137,8 @@ func (m *member) Vouched(name string) time.Time {
 	return time.Time{}
 }
 
-// Lease is how long a lead lasts from when it was vouched for, where another waits for its
-// end; 0: nobody does.
+// Lease is how long a lead lasts from when it was confirmed, if a successor waits for its end;
+// 0: none does.
 func (c *Core) Lease() time.Duration {
 	if !c.leased {
 		return 0
@@ -150,7 +150,7 @@ func (c *Core) mine(h *hold) election.Token {
 	return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}
 }
 
-// touch has a name told to the coordinator.
+// touch marks a name as to be reported to the coordinator.
 func (c *Core) touch(name string) {
 	c.dirty[name] = true
 	c.flushSoon()
@@ -180,7 +180,7 @@ func (c *Core) loseAll(cause election.Cause) {
 	}
 }
 
-// lose ends a lead at once in this member's own eyes, and in the others' when the work
+// lose ends a lead at once as this member sees it, and as the coordinator sees it when the work
 // has stopped.
 func (c *Core) lose(name string, h *hold, cause election.Cause) {
 	if h.over {
@@ -202,7 +202,7 @@ func (c *Core) gaveUp(name string, h *hold) {
 	c.spend(name, h.epoch, h.resigns)
 }
 
-// spend remembers an epoch as one that this member does not lead under any more.
+// spend remembers an epoch under which this member does not lead any more.
 func (c *Core) spend(name string, epoch uint64, resigned bool) {
 	c.spent[name] = max(c.spent[name], epoch)
 	if resigned {
@@ -246,8 +246,8 @@ func (c *Core) checkFit() {
 	}
 }
 
-// dirtyFit has the report that tells it bear something: the first name will do, always the
-// same, so that a seed gives one run.
+// dirtyFit adds the fitness to a report through some name: always the first, so that a seed
+// gives the same run.
 func (m *member) dirtyFit() {
 	first := ""
 	for name := range m.campaigns {
@@ -260,7 +260,7 @@ func (m *member) dirtyFit() {
 	}
 }
 
-// claimOf is what this member tells of a name.
+// claimOf returns what this member reports of a name.
 func (m *member) claimOf(t *table, name string) claim {
 	cl := claim{Name: name, Done: m.spent[name], Last: t.lastEpoch(name), Resigned: m.resigned[name]}
 	if can, ok := m.campaigns[name]; ok {
@@ -272,7 +272,7 @@ func (m *member) claimOf(t *table, name string) claim {
 	return cl
 }
 
-// claims are what it tells of those names, in order; nil: of all.
+// claims returns what it reports of those names, in order; nil: of all.
 func (m *member) claimsOf(t *table, names map[string]bool) []claim {
 	var sorted []string
 	if names != nil {
@@ -296,7 +296,7 @@ func (m *member) claimsOf(t *table, names map[string]bool) []claim {
 	return list
 }
 
-// reportAll tells the coordinator everything, and again until it answers.
+// reportAll sends the coordinator a full report, and repeats it until it answers.
 func (c *Core) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(&c.table, nil)) }
 
 func (c *Core) tellAll(f frame, claims []claim) {
@@ -312,10 +312,10 @@ func (c *Core) tellAll(f frame, claims []claim) {
 	c.allTold()
 }
 
-// report tells the coordinator what has changed.
+// report sends the coordinator what has changed.
 func (c *Core) report() {
 	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
-		return // it is told with all the rest
+		return // the full report has it
 	}
 	for _, p := range parts(c.claimsOf(&c.table, c.dirty), c.partBytes, claimSize) {
 		c.reported++
@@ -325,12 +325,12 @@ func (c *Core) report() {
 	c.allTold()
 }
 
-// allTold: nothing is to be told any more.
+// allTold records that nothing is left to report.
 func (m *member) allTold() {
 	m.dirty, m.resigned = emptied(m.dirty), emptied(m.resigned)
 }
 
-// ask has the coordinator tell all, once in two heartbeats.
+// ask requests all from the coordinator, at most once in two heartbeats.
 func (c *Core) ask() {
 	if c.askedAt != 0 && c.stamp()-c.askedAt < int64(2*c.timing.Heartbeat) {
 		return

@@ -13,16 +13,16 @@ import (
 // Bounds.
 const (
 	MaxName      = 256     // bytes of an election's name
-	MaxElections = 1 << 16 // names in one cluster
-	MaxSeats     = 64      // leaders at once of one name
-	MaxWeight    = 1 << 20 // what one name may cost its leader
+	MaxElections = 1 << 16 // names in a cluster
+	MaxSeats     = 64      // leaders at once of a name
+	MaxWeight    = 1 << 20 // what a name may cost its leader
 )
 
-// ErrTooMany says that a cluster has [MaxElections] names.
+// ErrTooMany is returned if a cluster has [MaxElections] names.
 var ErrTooMany = fmt.Errorf("%d elections, and a cluster holds at most %d: end some, or use another cluster", MaxElections, MaxElections)
 
-// Name gives the canonical form of an election's name (Unicode NFC), or says what is
-// wrong with it: it has 1 to [MaxName] bytes of UTF-8, all of which print or are spaces.
+// Name returns the canonical form of an election's name (Unicode NFC), or an error: it has 1 to
+// [MaxName] bytes of UTF-8, all of which print or are spaces.
 func Name(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("an election needs a name")
@@ -39,14 +39,14 @@ func Name(name string) (string, error) {
 	return name, nil
 }
 
-// Candidacy is how a member stands for one election. The zero value works.
+// Candidacy is how a member is a candidate for an election. The zero value works.
 type Candidacy struct {
 	Weight int  // what the election costs its leader, 1 to [MaxWeight]; default 1. Of several candidates' the greatest counts
 	Prefer bool // this member is to lead if it may
 	Seats  int  // how many lead at once, 1 to [MaxSeats]; default 1. Of several candidates' the greatest counts
 }
 
-// Check gives c with its defaults, or says what is wrong with it.
+// Check returns c with its defaults, or an error with what is wrong.
 func (c Candidacy) Check() (Candidacy, error) {
 	c.Weight, c.Seats = max(c.Weight, 0), max(c.Seats, 0)
 	switch {

@@ -8,21 +8,21 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// office is a coordinator's: it lasts for one leadership of the cluster.
+// office is the state of a coordinator: it lasts for one leadership of the cluster.
 type office struct {
 	c        *Core
 	token    election.Token
 	since    time.Time
-	settled  bool  // whoever may hold anything has told, or has lost it by time
+	settled  bool  // each member that may hold anything has reported, or has lost it by time
 	me       *peer // this member, which is not among peers
 	peers    map[election.ID]*peer
 	contests contests
 
 	floor    uint64                 // the least epoch of a name that is new
 	todo     []*contest             // that may have a seat to fill
-	changed  []*contest             // with seats to tell of
-	drains   bool                   // who is drained has changed
-	moving   map[key]*contest       // seats whose leader was asked for their release
+	changed  []*contest             // with seats to publish
+	drains   bool                   // the drained members have changed
+	moving   map[key]*contest       // seats whose leader was asked to release them
 	releases map[election.ID][]Seat // to be asked for
 	spent    bool                   // its epoch has no more numbers
 	uneven   bool                   // shares are to be looked at
@@ -35,18 +35,18 @@ type office struct {
 type peer struct {
 	id          election.ID
 	incarnation uint64
-	reported    bool      // it has told all
-	version     uint64    // of what it has told
+	reported    bool      // its full report has arrived
+	version     uint64    // of its last report
 	stamp       int64     // its last
 	heard       time.Time // when that came
 	fit         bool
 	down        bool
 	askedAt     time.Time // when it was last asked for all
-	wants       bool      // it is to be told all,
-	has         uint64    // unless the digest of what it has, which this is, says
-	differs     bool      // that it need not; with differs it has said that it must
-	silent      bool      // it was not heard for so long that all it led is over
-	known       bool      // it has told all in this coordinator's time
+	wants       bool      // it needs everything,
+	has         uint64    // unless the digest of what it has, which this is,
+	differs     bool      // matches; differs: it has reported that it does not
+	silent      bool      // nothing was received for so long that all it led is over
+	known       bool      // it has reported everything in this coordinator's time
 	names       int       // that it stands for
 	leads       int       // seats that it leads
 	load        int       // what those cost it, and what it is meant to lead
@@ -58,7 +58,7 @@ type peer struct {
 	asked       asked // its last request
 }
 
-// reportID tells one report of all from another.
+// reportID distinguishes full reports.
 type reportID struct{ version, incarnation uint64 }
 
 func (o *office) peerOf(id election.ID) *peer {
@@ -70,7 +70,7 @@ func (o *office) peerOf(id election.ID) *peer {
 	return p
 }
 
-// who is a member, this one too; nil: it is not known.
+// the members, this member too; nil: not known.
 func (o *office) who(id election.ID) *peer {
 	if id == o.c.self {
 		return o.me
@@ -94,7 +94,7 @@ func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 	o.charge(k, s, to)
 }
 
-// charge has a seat count in a member's load; nil: in nobody's.
+// charge has a seat count in a member's load; nil: in no load.
 func (o *office) charge(k *contest, s *seat, p *peer) {
 	if s.charged != nil {
 		s.charged.load -= k.weight
@@ -139,7 +139,7 @@ func (o *office) reconsider(p *peer) {
 	o.c.flushSoon()
 }
 
-// vacate has nobody lead a seat: nothing of its last leader's runs any more.
+// vacate leaves a seat without a leader: nothing of its last leader's runs any more.
 func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
 	o.seatAt(k, s, election.None)
 	delete(o.moving, key{k.name, s.index})
@@ -149,7 +149,7 @@ func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
 	o.lookAt(k)
 }
 
-// changes has the others told of a seat.
+// changes marks a seat as to be published.
 func (o *office) changes(k *contest, s *seat) {
 	if s.changed = true; !k.changed {
 		k.changed = true
@@ -157,7 +157,7 @@ func (o *office) changes(k *contest, s *seat) {
 	}
 }
 
-// notHeld frees what a member was expected to hold, and has not told of.
+// notHeld frees what a member was expected to hold, and has not reported.
 func (o *office) notHeld(p *peer) {
 	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
@@ -168,7 +168,7 @@ func (o *office) notHeld(p *peer) {
 	}
 }
 
-// forget has what a member still works for hold up nobody: it is not heard any more.
+// forget stops waiting for what a member still works for: it is not received any more.
 func (o *office) forget(p *peer) {
 	for _, k := range o.contests.ordered() {
 		if can := k.candidate(p); can != nil && can.held > 0 {
@@ -211,7 +211,7 @@ func (o *office) stateOf(id election.ID, s election.MemberState) {
 	}
 }
 
-// gone: a member's process is gone. Under a lease only time tells that its leads are.
+// gone handles the end of a member's process. Under a lease only time ends its leads.
 func (o *office) gone(p *peer) {
 	if !o.c.leased {
 		p.down, p.reported, p.able = true, false, false
@@ -222,13 +222,13 @@ func (o *office) gone(p *peer) {
 	}
 }
 
-// settle ends the time in which what others hold is not known.
+// settle ends the time in which it is not known what members hold.
 func (o *office) settle() {
 	if o.settled {
 		return
 	}
 	if !o.c.now.After(o.c.former.over(o)) {
-		if o.c.leased { // a member that has been removed may hold what it led, so one that is alone waits too
+		if o.c.leased { // a member that was removed may hold what it led, so a member without peers waits too
 			return
 		}
 		for _, m := range o.c.Members() {
@@ -247,7 +247,7 @@ func (o *office) settle() {
 	o.c.flushNow()
 }
 
-// stalled: this process was stopped, and does not know who was silent meanwhile.
+// stalled handles a stop of this process, which does not know which members were silent meanwhile.
 func (o *office) stalled() {
 	for _, p := range o.peers {
 		p.heard = o.c.now

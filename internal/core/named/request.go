@@ -12,7 +12,7 @@ import (
 // What a user may ask of the coordinator, through any member.
 const (
 	DoTransfer = "transfer"  // hand Name over to Member
-	DoDrain    = "drain"     // move everything away from Member, and keep it away; Force: also what nobody else stands for
+	DoDrain    = "drain"     // move everything away from Member, and keep it away; Force: also what has no further candidate
 	DoUndrain  = "undrain"   // end that
 	DoResign   = "resign"    // step down as the leader of the cluster
 	DoPause    = "pause"     // have the lead stay where it is for Length; 0: end that
@@ -36,7 +36,7 @@ type Refusal uint8
 
 // Refusals.
 const (
-	RefusedOther      Refusal = iota // the text says why
+	RefusedOther      Refusal = iota // the text has the reason
 	RefusedNotMember                 // there is no such member
 	RefusedNotLeading                // the member asked leads no more, or the request has come too late
 	RefusedUnfit                     // that member cannot take the lead
@@ -104,8 +104,8 @@ func (b *beatClock) read(of election.Token, now time.Time) (stamp int64, ok bool
 	return b.stamp + int64(now.Sub(b.at)), !b.at.IsZero() && same(b.of, of)
 }
 
-// Request has the coordinator asked. The number is that of the Reply, which may come at
-// once, and never if the coordinator ceases to be one.
+// Request passes a request to the coordinator. The number is that of the Reply, which may come
+// at once, and never if the coordinator ceases to coordinate.
 func (c *Core) Request(now time.Time, r Request) (number uint64, actions []election.Action) {
 	c.wake(now)
 	if c.elected {
@@ -153,7 +153,7 @@ func takeRequest(o *office, from election.ID, p *peer, f *frame) {
 	c.act(v)
 }
 
-// uncoordinated says what there has to be first.
+// uncoordinated returns what there has to be first.
 func (c *Core) uncoordinated() string {
 	why := "nobody coordinates the elections while the cluster has no leader: try again when it has one"
 	if s := c.Core.Standing(); s != election.Eligible {
@@ -168,7 +168,7 @@ func (m *member) Forget(number uint64) { delete(m.requests, number) }
 // Replies are those that the last step has brought.
 func (c *Core) Replies() []Reply { return c.replies }
 
-// answer does what a user asks, or has it done behind the reply, and says why not.
+// answer does what a user asks, or schedules the reply, or returns why not.
 func (o *office) answer(r Request) verdict {
 	words := ""
 	switch r.Do {
@@ -272,7 +272,7 @@ func (o *office) drain(id election.ID, force bool) string {
 	return ""
 }
 
-// aloneIn are the elections that nobody would lead if that member did not stand.
+// aloneIn returns the elections that would have no leader without that candidate.
 func (o *office) aloneIn(id election.ID) (names []string) {
 	o.refit()
 	for name, k := range o.contests.byName {

@@ -9,8 +9,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// MaxHandovers is how many names may be handed over at one time for the sake of shares:
-// the next are begun as these end.
+// MaxHandovers is how many names may be handed over at a time for the sake of shares: the next
+// begin as these end.
 const MaxHandovers = 256
 
 // fit reports whether a member may be given anything now.
@@ -25,7 +25,7 @@ func (o *office) fit(id election.ID) bool {
 	return p != nil && p.reported && p.fit && !p.down && o.c.now.Sub(p.heard) <= o.c.wait && o.c.Knows(id)
 }
 
-// refit looks at who is fit: that is asked of each candidate of each name.
+// refit refreshes which members are fit: each candidate of each name is asked for that.
 func (o *office) refit() {
 	o.me.able = o.fit(o.c.self)
 	for id, p := range o.peers {
@@ -33,7 +33,7 @@ func (o *office) refit() {
 	}
 }
 
-// fill gives the seats of a contest that nobody leads.
+// fill gives the seats of a contest that have no leader.
 func (o *office) fill(k *contest) {
 	room := k.want - k.busy()
 	for i := 0; i < k.want && room > 0; i++ {
@@ -50,7 +50,7 @@ func (o *office) fill(k *contest) {
 	}
 }
 
-// assign gives a seat that nobody leads.
+// assign gives a seat that has no leader.
 func (o *office) assign(k *contest, s *seat, id election.ID) {
 	next := max(k.last+1, o.floor)
 	if next >= (min(o.token.Epoch, maxEpoch>>EpochBits-2)+1)<<EpochBits {
@@ -74,7 +74,8 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	o.uneven = true
 }
 
-// exhausted: this coordinator's epoch has no more numbers for a name. Another epoch does.
+// exhausted reports whether this coordinator's epoch has no more numbers for a name. The next
+// epoch has.
 func (o *office) exhausted() {
 	if o.spent {
 		return
@@ -107,9 +108,9 @@ func (o *office) askRelease(k *contest, s *seat) {
 	}
 }
 
-// level has names handed over whose leader ought to be another: one that is drained or
-// not preferred, or with a share of more than the heaviest name above another's. It looks
-// at each name once, and begins so many hand-overs as may be under way.
+// level hands names over to better leaders: from a member that is drained or not preferred, or
+// whose share exceeds a further candidate's by more than the heaviest name. It looks at each
+// name once, and begins so many hand-overs as may be under way.
 func (o *office) level() {
 	if !o.uneven || !o.settled || o.c.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
 		return
@@ -117,7 +118,7 @@ func (o *office) level() {
 	o.levelAt = o.c.now.Add(o.c.timing.Heartbeat / 10)
 	before := len(o.moving)
 	if all := o.levelAll(o.mean()); all && len(o.moving) == before {
-		all = o.levelAll(0) // who cannot lead everything leaves more to those who can
+		all = o.levelAll(0) // a member that cannot lead everything leaves more to those that can
 		o.uneven = !all
 	}
 }
@@ -185,7 +186,7 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 	}
 }
 
-// move hands a seat over to a candidate; nil: to nobody.
+// move hands a seat over to a candidate; nil: to none.
 func (o *office) move(k *contest, s *seat, to *candidate, why string) {
 	s.to = election.None
 	if to != nil {
@@ -195,7 +196,7 @@ func (o *office) move(k *contest, s *seat, to *candidate, why string) {
 	o.release(k, s, why)
 }
 
-// flush decides, and tells who is concerned.
+// flush decides, and sends the members what concerns them.
 func (o *office) flush() {
 	c := o.c
 	o.own()
@@ -221,7 +222,7 @@ func (o *office) flush() {
 	}
 }
 
-// own takes in what this member itself has to tell.
+// own applies this member's own report.
 func (o *office) own() {
 	for len(o.c.dirty) > 0 {
 		claims := o.c.claimsOf(&o.c.table, o.c.dirty)
@@ -230,7 +231,7 @@ func (o *office) own() {
 	}
 }
 
-// dissolve forgets a name that nobody stands for or leads.
+// dissolve forgets a name without candidates and leaders.
 func (o *office) dissolve(k *contest) {
 	if len(k.candidates) > 0 || slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
 		return
@@ -243,8 +244,8 @@ func (o *office) dissolve(k *contest) {
 	}
 }
 
-// publish tells the members which assignments have changed: each in order, the whole to
-// those that need it.
+// publish sends the members which assignments have changed: each in order, the whole to those
+// that need it.
 func (o *office) publish() {
 	c := o.c
 	var list []Seat
@@ -303,7 +304,7 @@ func (o *office) publish() {
 	clear(o.releases)
 }
 
-// seatEntry is one seat as members are told of it.
+// seatEntry is a seat as members receive it.
 func (o *office) seatEntry(at key) Seat {
 	k := o.contests.byName[at.name]
 	if k == nil || at.seat >= len(k.seats) || at.seat >= k.want && k.seats[at.seat].leader == election.None {

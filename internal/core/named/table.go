@@ -8,18 +8,18 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// table is all assignments, as one member knows them.
+// table is all assignments, as a member knows them.
 type table struct {
 	seats   map[key]*entry
 	names   map[string]int       // how many seats each has here
-	drained map[election.ID]bool // who is to lead nothing; true: who gives up what nobody else stands for, too
+	drained map[election.ID]bool // members that are to lead nothing; true: they also give up what has no further candidate
 	gone    map[key]uint64       // the highest epochs shown of seats that are gone; at most MaxElections
 	digest  uint64
 	version uint64
 	order   []*entry       // by name and seat; see ordered
 	stale   bool           // order is to be made anew
 	sees    bool           // what it has is shown; see look
-	of      election.Token // the coordinator who counts version
+	of      election.Token // the coordinator that counts version
 
 	whole   []Seat // of a transfer under way; nil: there is none
 	wholeOf uint64 // the version that it is of
@@ -27,14 +27,14 @@ type table struct {
 	askedAt int64  // when all was last asked for; 0: it is not
 }
 
-// entry is one assignment, and what watchers were last told of it.
+// entry is an assignment, and what watchers last saw of it.
 type entry struct {
 	Seat
 	shown election.Token
 	top   uint64 // the highest epoch ever shown
 }
 
-// set takes in one assignment, and gives its entry; nil: there is none any more.
+// set applies an assignment, and returns its entry; nil: there is none any more.
 func (t *table) set(s Seat) *entry {
 	e := t.seats[s.key()]
 	if e != nil {
@@ -66,7 +66,8 @@ func (t *table) set(s Seat) *entry {
 	return e
 }
 
-// drain says who is to lead nothing, and who of them gives up what nobody else stands for, too.
+// drain sets the members that are to lead nothing, and those of them that also give up what has
+// no further candidate.
 func (t *table) drain(ids, forced []election.ID) {
 	for id := range t.drained {
 		t.digest ^= hashText(string(id), 7)
@@ -136,7 +137,7 @@ func (t *table) lastEpoch(name string) uint64 {
 }
 
 // mayReturn reports whether a seat of a name is a member's, or may be given back to it under an
-// epoch up to last: whoever holds it is not known.
+// epoch up to last, if its holder is not known.
 func (t *table) mayReturn(name string, id election.ID, last uint64) bool {
 	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
 		if e := t.seats[key{name, i}]; e != nil {
@@ -182,7 +183,7 @@ func hashText(text string, h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// emptied gives a map without entries: another one if it had many, whose room it would keep.
+// emptied returns a map without entries: a new map if it had many, whose room it would keep.
 func emptied[K comparable, V any](m map[K]V) map[K]V {
 	if len(m) > 64 {
 		return map[K]V{}

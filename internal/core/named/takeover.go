@@ -74,7 +74,7 @@ type former struct {
 }
 
 // remains is what may still be held under a coordinator that resigns. Under a lease that is
-// final: it confirms nobody from now on, and its epoch has no other leadership.
+// final: it confirms no lead from now on, and its epoch has no further leadership.
 func remains(o *office) *frame {
 	c := o.c
 	f := &frame{Op: opEnded, Wait: c.settles()}
@@ -93,7 +93,7 @@ func remains(o *office) *frame {
 	return f
 }
 
-// hears takes in what a coordinator that resigns has sent about holders.
+// hears applies what a coordinator that resigns has sent about holders.
 func (last *former) hears(c *Core, m *election.Message) {
 	if !c.leased || !c.Knows(m.From) || m.From == c.self || m.Election != c.election || m.Token.Leader.ID != m.From || m.Token.Epoch <= last.epoch {
 		return
@@ -105,10 +105,11 @@ func (last *former) hears(c *Core, m *election.Message) {
 
 // over is when members that have not reported to a coordinator hold nothing any more.
 //
-// Earlier coordinators have confirmed nobody since this one's lease began: the time that a lead
-// lasts, counted from then, is enough. Less is enough where the coordinator of the epoch before has
-// resigned: no coordinator was between the two. Beyond what that one waited for, only those that it
-// has confirmed can hold anything. They have reported to this one, or their time has an end.
+// Earlier coordinators have confirmed no lead since this coordinator's lease began: the time
+// that a lead lasts, counted from then, is enough. Less is enough if the coordinator of the
+// epoch before has resigned: there was none between the two. Beyond what that coordinator
+// waited for, only those that it has confirmed can hold anything. They have reported to this
+// coordinator, or their time has an end.
 func (last *former) over(o *office) time.Time {
 	c := o.c
 	own := o.since.Add(c.settles())

@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// ExploreConfig says what to explore.
+// ExploreConfig is what to explore.
 type ExploreConfig struct {
 	Algorithm  string `json:"algorithm"`
 	Probe      string `json:"probe"`
@@ -28,7 +28,7 @@ type Explored struct {
 	Depth    int    `json:"depth"`
 	More     bool   `json:"more"`   // some states have not been expanded
 	Cut      bool   `json:"cut"`    // there are more than a page keeps
-	Broken   int    `json:"broken"` // a state that breaks a rule, or from which one step does; -1: none
+	Broken   int    `json:"broken"` // a state that breaks a rule, or from which a step leads to that; -1: none
 }
 
 // Place is a state of an exploration, as the page draws it.
@@ -73,7 +73,7 @@ type Way struct {
 // Exploration walks through every order of events of a small cluster.
 type Exploration struct{ walk *explore.Walk }
 
-// Explore begins one.
+// Explore begins a search.
 func Explore(c ExploreConfig) (*Exploration, error) {
 	w, err := explore.NewWalk(algorithm.Maker, explore.Config{Algorithm: c.Algorithm, Option: c.Probe, Nodes: min(c.Nodes, 4),
 		Crashes: c.Crashes, Restarts: c.Restarts, Suspicions: c.Suspicions, Initiators: c.Initiators,
@@ -130,7 +130,7 @@ func (e *Exploration) Script(no, way int) (string, error) {
 type Graph struct {
 	Depths []int    `json:"depths"` // of each state
 	Edges  [][2]int `json:"edges"`  // from state to state, once; of a graph that is too large to be drawn none
-	Broken []int    `json:"broken"` // states that break a rule, or from which one step does
+	Broken []int    `json:"broken"` // states that break a rule, or from which a step leads to that
 }
 
 // maxDrawnStates is how many states a page draws.

@@ -1,8 +1,7 @@
-// Package player plays scenarios for the lab in the browser: it gives what a picture
-// needs of a run, and writes what is done to members as lines of the scenario.
+// Package player plays scenarios for the lab in the browser: it gives what a picture needs of a
+// run, and writes what is done to members as lines of the scenario.
 //
-// It is compiled to WebAssembly by package wasm beside it, and has no clock, socket
-// or file.
+// It is compiled to WebAssembly by package wasm beside it, and has no clock, socket or file.
 package player
 
 import (
@@ -56,7 +55,7 @@ type Timing struct {
 	T         float64 `json:"t"`
 }
 
-// Member is one of the cluster.
+// Member is a member of the cluster.
 type Member struct {
 	ID       string `json:"id"`
 	Priority int    `json:"priority"`
@@ -64,7 +63,7 @@ type Member struct {
 	Observer bool   `json:"observer"`
 }
 
-// Settled is the leadership in which everyone begins, if the scenario says so.
+// Settled is the leadership in which all members begin, if the scenario sets it.
 type Settled struct {
 	Leader string `json:"leader"`
 	Epoch  uint64 `json:"epoch"`
@@ -73,7 +72,7 @@ type Settled struct {
 // Event is what a member did, or what was done to it.
 type Event struct {
 	At     float64 `json:"at"`
-	Member int     `json:"m"` // its place in Members; -1: none, Who says who
+	Member int     `json:"m"` // its place in Members; -1: none, see the next field
 	Who    string  `json:"who,omitempty"`
 	What   string  `json:"what"`
 	Peer   string  `json:"peer,omitempty"`
@@ -100,7 +99,7 @@ type Flight struct {
 	Cause     int     `json:"cause"`          // as of an Event
 }
 
-// Cut is one direction of a link from one time to another.
+// Cut is a direction of a link between two times.
 type Cut struct {
 	From  int     `json:"from"`
 	To    int     `json:"to"`

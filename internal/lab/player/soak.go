@@ -7,7 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim"
 )
 
-// SoakConfig says which random schedules to play.
+// SoakConfig sets which random schedules to play.
 type SoakConfig struct {
 	Algorithm string `json:"algorithm"`
 	Nodes     int    `json:"nodes"`
@@ -21,7 +21,7 @@ type Soaked struct {
 	Schedules uint64        `json:"schedules"`
 	Simulated float64       `json:"simulated"` // seconds
 	Agreed    float64       `json:"agreed"`    // the longest agreement, in ms
-	Share     float64       `json:"share"`     // the largest part of its bound that one took
+	Share     float64       `json:"share"`     // the largest part of its bound that was taken
 	Slowest   uint64        `json:"slowest"`   // the seed of that
 	Failing   []sim.Failure `json:"failing"`
 }

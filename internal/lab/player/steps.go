@@ -18,14 +18,14 @@ import (
 // after is how much of a run there is at least behind what was done last.
 const after = 3 * time.Second
 
-// told says that a run ended with a finding, and not because it cannot be.
+// told reports that a run ended with a finding, and not because it is impossible.
 func told(err error) bool {
 	_, broken := errors.AsType[*invariant.Violation](err)
 	_, unmet := errors.AsType[*scenario.Unmet](err)
 	return broken || unmet
 }
 
-// stepsOf says of each step when it was taken; the one that failed ends with the run.
+// stepsOf returns when each step was taken; the step that failed ends with the run.
 func stepsOf(s *scenario.Scenario, o *sim.Outcome) []Step {
 	list := []Step{}
 	var from time.Duration
@@ -125,8 +125,8 @@ func (c *cuts) healAll(at float64) {
 	}
 }
 
-// Insert writes line into a scenario so that it is done at that time and what comes
-// before stays as it is. A golden trace is left out: it is that of another scenario.
+// Insert writes line into a scenario so that it is done at that time and what comes before
+// stays as it is. A golden trace is left out: it is that of the scenario before.
 func Insert(text string, at time.Duration, line string) (string, error) {
 	text = plain(text)
 	s, err := scenario.Parse(name, text)
@@ -157,7 +157,7 @@ func Insert(text string, at time.Duration, line string) (string, error) {
 	return appendTo(text, o.Elapsed, at, line), nil
 }
 
-// plain is a scenario without its golden trace, and with one line feed at its end.
+// plain is a scenario without its golden trace, and with a single line feed at its end.
 func plain(text string) string {
 	script, _, _ := strings.Cut("\n"+strings.ReplaceAll(text, "\r\n", "\n"), "\n----\n")
 	return strings.TrimRight(strings.TrimPrefix(script, "\n"), " \t\n") + "\n"
@@ -170,7 +170,7 @@ func appendTo(text string, elapsed, at time.Duration, line string) string {
 	return text + line + "\nrun " + after.String() + "\n"
 }
 
-// insertAt writes line into step i, which lasts from one time to another.
+// insertAt writes line into step i, which lasts between the two times.
 func insertAt(s *scenario.Scenario, text string, i int, from, to, at time.Duration, line string) (string, error) {
 	step := &s.Steps[i]
 	if slices.ContainsFunc(s.Steps[:i], func(o scenario.Step) bool { return o.Line == step.Line && o.Do != scenario.At }) ||

@@ -25,7 +25,7 @@ type Text struct {
 	ES string `json:"es"`
 }
 
-// Tour is a scenario with stops at which something is told.
+// Tour is a scenario with stops that have a text.
 type Tour struct {
 	Name     string `json:"name"`
 	Title    Text   `json:"title"`
@@ -35,7 +35,7 @@ type Tour struct {
 
 // Stop is a moment of a tour.
 type Stop struct {
-	When string  `json:"when"` // "start", "end", or what a line of the trace says
+	When string  `json:"when"` // "start", "end", or the beginning of a line of the trace
 	At   float64 `json:"at"`   // in ms
 	Text Text    `json:"text"`
 	Ask  []Ask   `json:"ask,omitempty"` // what is to be predicted of the next stop
@@ -89,8 +89,9 @@ func Tours() ([]Tour, error) {
 //	ask epoch on 2
 //	stop end
 //
-// A stop is at the first line of the trace behind the last stop that begins so, or so
-// much later as "+5ms" at its end says; "? leads" is of whoever does. A line that begins with a blank goes on.
+// A stop is at the first line of the trace behind the last stop that begins so, or so much later as
+// "+5ms" at its end sets; "? leads" is of the member that does. A line that begins with a blank
+// continues the text.
 func ParseTour(name, text string) (*Tour, error) {
 	t := &Tour{Name: name}
 	to := &t.Title

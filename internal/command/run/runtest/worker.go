@@ -178,8 +178,8 @@ func (f *Factory) Within(limit time.Duration) *Worker {
 	}
 }
 
-// Hears waits until w reports what.
-func (f *Factory) Hears(w *Worker, what string) {
+// Awaits waits until w reports what.
+func (f *Factory) Awaits(w *Worker, what string) {
 	f.T.Helper()
 	for late := time.After(Patience); ; {
 		select {
