@@ -7,8 +7,7 @@ type Actions interface {
 	// Self returns this member.
 	Self() Rank
 
-	// Members returns all members including this, lowest rank first. The caller must not change
-	// it.
+	// Members returns all members including this, lowest rank first. The caller must not change it.
 	Members() []Rank
 
 	// Rank returns a member's rank, or the zero Rank if id is no member.

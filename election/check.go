@@ -16,8 +16,7 @@ type idError struct{ error }
 
 func (e idError) Unwrap() []error { return []error{ErrID, e.error} }
 
-// CheckIDs refuses ids that are not in canonical form; [None] is allowed. Its error wraps
-// [ErrID].
+// CheckIDs refuses ids that are not in canonical form; [None] is allowed. Its error wraps [ErrID].
 func CheckIDs(ids ...ID) error {
 	for _, id := range ids {
 		if id == None {

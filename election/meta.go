@@ -124,8 +124,7 @@ func MetaDigest(list []Meta) uint32 {
 	return max(h.Sum32(), 1)
 }
 
-// appendPairs appends the pairs in the order of their keys. Neither keys nor values contain a
-// zero.
+// appendPairs appends the pairs in the order of their keys. Neither keys nor values contain a zero.
 func appendPairs(b []byte, pairs map[string]string) []byte {
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		b = append(append(append(append(b, key...), 0), pairs[key]...), 0)

@@ -23,8 +23,7 @@ const (
 	DefaultTProcess  = 300 * time.Millisecond
 )
 
-// T returns the silence after which a member is suspected: 2·t_max + t_process ("Leader
-// election").
+// T returns the silence after which a member is suspected: 2·t_max + t_process ("Leader election").
 func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }
 
 // Bears returns how long a member may be silent before it is suspected: Silence, or T if that is

@@ -9,11 +9,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Graphs tests that members agree on a leader wherever each two have a link, or links to a
-// common third member (diameter 2). It plays every such graph of n members, or, with stride k,
-// every k-th. The cuts of a graph stay. setup is lines for each scenario, such as "algorithm
-// ring". On each graph the members start, the links are cut, the highest member crashes, and it
-// returns.
+// Graphs tests that members agree on a leader wherever each two have a link, or links to a common
+// third member (diameter 2). It plays every such graph of n members, or, with stride k, every k-th.
+// The cuts of a graph stay. setup is lines for each scenario, such as "algorithm ring". On each
+// graph the members start, the links are cut, the highest member crashes, and it returns.
 func Graphs(t *testing.T, maker Maker, n, stride int, setup string) {
 	t.Helper()
 	links, failed := n*(n-1)/2, 0

@@ -17,8 +17,7 @@ type (
 	SoakResult = sim.SoakResult
 	// A Verb is a fault or a call that a schedule of [Soak] may have, such as "crash".
 	Verb = scenario.Verb
-	// A Draw is what further varies between the schedules of [Soak], such as the members'
-	// clocks.
+	// A Draw is what further varies between the schedules of [Soak], such as the members' clocks.
 	Draw = sim.Draw
 	// An Outcome is how a scenario ended.
 	Outcome = sim.Outcome

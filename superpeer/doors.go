@@ -31,10 +31,9 @@ func (m *Member) withCore(conf *memberlist.Config) {
 // coreSuffix turns a label into the core's label.
 const coreSuffix = "/core"
 
-// coreRetransmit times log₁₀ of the members, each rounded up, is how often a node passes on a
-// join or leave. With more than 100 members that is nine times, which misses one in e⁹ until
-// lists are compared. In the core nodes come and go with the tokens; the list of all nodes changes
-// less.
+// coreRetransmit times log₁₀ of the members, each rounded up, is how often a node passes on a join
+// or leave. With more than 100 members that is nine times, which misses one in e⁹ until lists are
+// compared. In the core nodes come and go with the tokens; the list of all nodes changes less.
 const coreRetransmit = 3
 
 // comeback is added to memberlist's incarnation of a node that reenters the core, so that it

@@ -64,8 +64,7 @@ func (n *connections) known(p *peer, f *frame, asked bool) {
 	}
 }
 
-// translate sends a foreign member the closest equivalent of a message that it does not
-// understand.
+// translate sends a foreign member the closest equivalent of a message that it does not understand.
 func (n *connections) translate(p *peer, m *election.Message) {
 	switch {
 	case m.Kind == election.Probe:

@@ -69,8 +69,7 @@ func (n *connections) Add(id election.ID, addr string) {
 	n.warnOfTextOrder()
 }
 
-// warnOfTextOrder warns once if nodes that compare addresses as text order the members
-// differently.
+// warnOfTextOrder warns once if nodes that compare addresses as text order the members differently.
 func (n *connections) warnOfTextOrder() {
 	if lower, higher, found := n.peers.textOrder(n.site.Self); found && !n.warned {
 		n.warned = true

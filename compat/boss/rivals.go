@@ -74,9 +74,8 @@ func (n *connections) settled(p *peer) bool {
 	}
 	p.slot.answer(nil)
 	if boss.kind == legacy && !p.pointed.IsZero() && time.Since(p.pointed) < n.wire.Options.Silence {
-		// It has not arrived there: the boss still keeps an earlier connection with it, and
-		// closes the new connection. An election makes the boss drop them all, and announce
-		// itself.
+		// It has not arrived there: the boss still keeps an earlier connection with it, and closes
+		// the new connection. An election makes the boss drop them all, and announce itself.
 		p.pointed = time.Time{}
 		n.depose(boss)
 		return true

@@ -98,8 +98,7 @@ func (l *List) restart(why string, out election.Actions) {
 	l.start(out)
 }
 
-// expire ends a round that takes too long: neither participation nor a winner's time lasts
-// forever.
+// expire ends a round that takes too long: neither participation nor a winner's time lasts forever.
 func (l *List) expire(out election.Actions) {
 	l.rest(out)
 	if !out.Leader().Defined() {
@@ -121,8 +120,7 @@ func (l *List) receive(m *election.Message, out election.Actions) {
 }
 
 // electionFrom extends the list ("at each step the sender adds its own id to the list") until it
-// comes home ("Coordinator"). Of two initiators the higher round goes on; it finds the same
-// winner.
+// comes home ("Coordinator"). Of two initiators the higher round goes on; it finds the same winner.
 func (l *List) electionFrom(m *election.Message, out election.Actions) {
 	same := l.phase == participating && m.Round == l.round
 	switch {

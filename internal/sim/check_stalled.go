@@ -5,8 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// stalledChecker checks that a leader which was stopped for long loses leadership before it
-// sends.
+// stalledChecker checks that a leader which was stopped for long loses leadership before it sends.
 type stalledChecker struct{ *history }
 
 func (c *stalledChecker) resumed(w *world, p *process, actions []election.Action) {

@@ -154,9 +154,8 @@ func (p *process) goes() bool {
 	return ok && m.Yields() && p.disk.hangs()
 }
 
-// estranged reports whether two processes have removed each other, and have no further live
-// member on their lists. The lower must end. It detects that when it leads, which takes a
-// working disk.
+// estranged reports whether two processes have removed each other, and have no further live member
+// on their lists. The lower must end. It detects that when it leads, which takes a working disk.
 func (w *world) estranged(a, b *process) bool {
 	lower := a
 	if a.machine.Self().Above(b.machine.Self()) {

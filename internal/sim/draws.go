@@ -156,8 +156,7 @@ func (g *generator) someone(c *rng) election.ID {
 	return m[c.below(len(m))].ID
 }
 
-// settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks
-// stay.
+// settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks stay.
 func (g *generator) settle() {
 	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
@@ -206,8 +205,7 @@ func (g *generator) fewCuts(c *rng) (cuts []scenario.Link) {
 	return nil
 }
 
-// narrow reports whether any two connected members have a link, or links to a common third
-// member.
+// narrow reports whether any two connected members have a link, or links to a common third member.
 func narrow(linked [][]bool) bool {
 	for a := range linked {
 		reached := map[int]bool{a: true}

@@ -107,8 +107,7 @@ func (w *world) settledToken() election.Token {
 	return election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
 }
 
-// runTo lets everything happen up to and including the moment end, unless a rule is broken
-// first.
+// runTo lets everything happen up to and including the moment end, unless a rule is broken first.
 func (w *world) runTo(end time.Duration) {
 	for w.checks.broken == nil {
 		o, ok := w.queue.due(end)

@@ -41,8 +41,7 @@ type Result struct {
 }
 
 // Search tries, breadth first, every order of deliveries, timers, crashes, restarts and false
-// suspicions within the budgets. It stops at the first level that breaks a rule, and when ctx
-// ends.
+// suspicions within the budgets. It stops at the first level that breaks a rule, and when ctx ends.
 func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error) {
 	if c.Nodes < 1 || c.Nodes > maxExplored {
 		return Result{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)

@@ -11,9 +11,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// Play plays a manual script, in which nothing happens by itself: each delivery and each timer
-// is a step, as in the scripts of [Search]. It returns the time that passed, a millisecond per
-// step.
+// Play plays a manual script, in which nothing happens by itself: each delivery and each timer is a
+// step, as in the scripts of [Search]. It returns the time that passed, a millisecond per step.
 func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (time.Duration, error) {
 	if len(s.Setup.Members) > maxExplored {
 		return 0, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)

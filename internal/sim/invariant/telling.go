@@ -55,9 +55,8 @@ func LateVouch(t election.Timing, took time.Duration, relayed bool) bool {
 	return took > longest+longest/256
 }
 
-// BeforeLosing describes what a member that was stopped while it led as t does, in the
-// actions of its first step, before it reports the loss. It returns "" if the loss comes
-// first.
+// BeforeLosing describes what a member that was stopped while it led as t does, in the actions of
+// its first step, before it reports the loss. It returns "" if the loss comes first.
 func BeforeLosing(t election.Token, actions []election.Action) string {
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {

@@ -17,9 +17,8 @@ type Change struct {
 	At          int     // round; -1: every round
 }
 
-// ParseChurn reads changes, separated by commas: "10%@60" replaces a tenth of the
-// nodes in round 60, "+10%@60" adds and "-10%@60" removes as many, and "0.5%"
-// replaces that share every round.
+// ParseChurn reads changes, separated by commas: "10%@60" replaces a tenth of the nodes in round
+// 60, "+10%@60" adds and "-10%@60" removes as many, and "0.5%" replaces that share every round.
 func ParseChurn(text string) ([]Change, error) {
 	if text == "" || text == "none" {
 		return nil, nil

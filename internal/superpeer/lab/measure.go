@@ -24,8 +24,7 @@ type Sample struct {
 }
 
 // Figures measure an arrangement by the four requirements of docs/sources.md, "Coordinator".
-// Latencies are true round trips in milliseconds from ordinary nodes to their
-// super peers.
+// Latencies are true round trips in milliseconds from ordinary nodes to their super peers.
 type Figures struct {
 	Mean     float64 `json:"mean_latency"`
 	P95      float64 `json:"p95_latency"`
@@ -109,8 +108,7 @@ func (w *world) look(holders []int32, keep bool) (o outcome, sum float64) {
 	return o, sum
 }
 
-// sampleRare is the number of nodes above which latencies are measured only every
-// fifth round.
+// sampleRare is the number of nodes above which latencies are measured only every fifth round.
 const sampleRare = 200_000
 
 // sample measures the round just played.
