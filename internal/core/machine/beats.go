@@ -6,12 +6,12 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps a leadership known while it lasts: the leader's beats, the
-// members' acknowledgements, and the pings of whom the algorithm watches.
+// This file keeps a leadership known while it lasts: the leader's beats, the members'
+// acknowledgements, and the pings of members that the algorithm watches.
 
 // beating is what a leader and its followers keep of the beats between them.
 type beating struct {
-	// Whom the algorithm has us watch beside the leader.
+	// The member that the algorithm has us watch besides the leader.
 	watched  election.ID
 	nextPing time.Time
 
@@ -28,10 +28,10 @@ func (m *Machine) takeLead() {
 		peer := &m.members[i]
 		peer.version = 0
 		if peer.backoff == 0 {
-			peer.redial = m.now // whoever the announcement misses hears it from the link
+			peer.redial = m.now // a member that the announcement misses receives it when it links
 		}
 		if peer.link {
-			m.setState(i, election.StateUp) // our own link counts, not what the last leader has said
+			m.setState(i, election.StateUp) // our own link counts, not the last leader's report
 		}
 	}
 	if m.cfg.NoDetector {
@@ -41,7 +41,7 @@ func (m *Machine) takeLead() {
 	m.alarms.Wake(m.now)
 }
 
-// newBeat makes one beat that serves every member.
+// newBeat makes a beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
 		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.tenure.Held(),
@@ -117,12 +117,12 @@ func (m *Machine) takeLeader() {
 // beaten handles a leader's beat.
 func (m *Machine) beaten(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
-		return // nobody beats but the leader
+		return // only the leader sends beats
 	}
 	if m.tenure.Draining() && !m.cfg.NoDetector {
 		if msg.Token.Above(m.tenure.Held()) {
 			m.superseded(msg.Token, true)
-			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is heard, and followed later
+			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is received, and followed later
 		}
 		return
 	}
@@ -154,7 +154,7 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 			m.members[i].eligibility = m.members[i].eligibility.Hears(s.Eligibility)
 			m.setState(i, s.State)
 			if s.State == election.StateUp {
-				m.markUp(i) // the leader hears it; a dial will tell if that is over
+				m.markUp(i) // the leader receives it; a dial will show if that is over
 				if m.members[i].refusal == election.ErrForeign {
 					m.members[i].refusal = nil // the leader, which has our secret and our settings, is connected to it
 				}
@@ -187,7 +187,7 @@ func (m *Machine) ping() {
 	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
 	if !m.reaches(i, m.now) {
 		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
-			m.pingIndirectly(i) // who passed messages on has stopped to
+			m.pingIndirectly(i) // its relay has stopped
 		}
 		return
 	}

@@ -13,27 +13,27 @@ import (
 type Config struct {
 	Self          election.Rank           // this member; required
 	Election      string                  // what the contest is about; default "default"
-	Address       string                  // HOST:PORT where the others reach this member
+	Address       string                  // HOST:PORT where members reach this member
 	Observer      bool                    // this member follows and never leads
-	Meta          map[string]string       // what this member tells of itself, sound by [election.CheckMeta]
+	Meta          map[string]string       // what this member publishes, sound by [election.CheckMeta]
 	Members       []election.Member       // everyone, this member included or not
-	Closed        bool                    // the list is fixed: nobody joins who is not on it
-	Joins         bool                    // others let this member in: it asks whoever does not know it
-	Newcomer      bool                    // it founds no cluster: until it has heard of a leadership it stands aside
-	Expect        int                     // nor does any before so many members hear each other; 0: no such rule, else Newcomer counts for nothing
+	Closed        bool                    // the list is fixed: no member joins that is not on it
+	Joins         bool                    // members admit this member: it asks a member that does not know it
+	Newcomer      bool                    // it founds no cluster: until it knows of a leadership it is no candidate
+	Expect        int                     // nor does any before so many members receive each other; 0: no such rule, else Newcomer counts for nothing
 	MinMembers    int                     // it leads only while it receives so many members, itself included; 0: no such rule
 	Algorithm     election.Algorithm      // required; belongs to this Machine alone
 	Timing        election.Timing         // defaults: see [election.Timing]
 	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
 	ReapAfter     time.Duration           // a leader removes a member that has been away for so long: see [reaper.Reaper]; 0: none
-	LeadUnhealthy bool                    // an unhealthy member leads when nobody else has within 2·T and nobody healthy is in reach
+	LeadUnhealthy bool                    // an unhealthy member leads if there was no leader for 2·T and no healthy member is in reach
 	Incarnation   uint64                  // greater than that of any earlier process with this id
 	State         election.State          // as last saved; zero at a first start
 	Records       [][]byte                // as asked to be written by Append, oldest first; none at a first start; of a core of its own
 	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
 	Seed          uint64                  // of the jitter
-	NoDetector    bool                    // the driver itself tells PeerDown and PeerUp; no links, no beats
-	Trace         func(r election.Record) // told what was done and why; may be nil
+	NoDetector    bool                    // the driver itself reports PeerDown and PeerUp; no links, no beats
+	Trace         func(r election.Record) // receives what was done and why; may be nil
 }
 
 // Validate reports every fault of c at once, or nil.

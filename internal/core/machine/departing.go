@@ -7,9 +7,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps two members' work apart. Whose leadership has ended says in all
-// its messages, and in beats, that its work still runs, until it has stopped; and
-// nobody claims meanwhile, for as long as it is heard.
+// This file keeps two members' work apart. A member whose leadership has ended reports in all its
+// messages, and in beats, that its work still runs, until it has stopped. No member claims
+// meanwhile, for as long as that member is received.
 
 // othersWork is work of ended leaderships that may still run elsewhere.
 type othersWork struct {
@@ -21,19 +21,19 @@ type othersWork struct {
 // stopped, or is gone.
 type departing struct {
 	id    election.ID
-	heard time.Time // when it last said anything
-	told  time.Time // when it was last told that it is no member any more
+	heard time.Time // when it was last received
+	told  time.Time // when it was last notified that it is no member any more
 }
 
-// drains reports whether a member's work may still run: it said so, and has not been
-// silent since for longer than is borne.
+// drains reports whether a member's work may still run: it reported so, and has not been silent
+// since for longer than is tolerated.
 func (peer *member) drains(now time.Time, bears time.Duration) bool {
 	return peer.draining && !peer.down && now.Sub(peer.saidAt) <= bears
 }
 
-// givesWay reports whether t has ended in its leader's own eyes, as that one says on a
-// link that stands, though its work runs. Its beats tell when that has stopped: nobody
-// need follow it until then.
+// givesWay reports whether t has ended as its leader sees it, and as the leader reports on an
+// existing link, though its work runs. Its beats show when that has stopped: no member need follow
+// it until then.
 func (r *roll) givesWay(t election.Token, now time.Time) bool {
 	i, ok := r.index[t.Leader.ID]
 	return ok && r.members[i].link && r.members[i].drains(now, r.timing.Bears()) && !r.noLinks
@@ -85,13 +85,13 @@ func (m *Machine) resumeContest() {
 	}
 	m.contestHeld = false
 	m.contestBegins()
-	m.reconsider() // until now nobody could lead
+	m.reconsider() // until now no member could lead
 	if m.undecided() {
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }
 
-// wakeForDraining: whoever drains counts as down after the silence that is borne.
+// wakeForDraining: a draining member counts as down after the silence that is tolerated.
 func (m *Machine) wakeForDraining() {
 	for i := range m.members {
 		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.drains(m.now, m.cfg.Timing.Bears()) {
@@ -108,14 +108,14 @@ func (o *othersWork) keeps(peer *member) {
 	o.departing = append(slices.Clone(o.departing), departing{id: peer.ID, heard: peer.heard})
 }
 
-// isDeparting gives where id is among those who depart, negative: nowhere.
+// isDeparting returns where id is among the departing members, negative: nowhere.
 func (o *othersWork) isDeparting(id election.ID) int {
 	return slices.IndexFunc(o.departing, func(d departing) bool { return d.id == id })
 }
 
-// fromDeparting takes in what one says that is no member any more. It may not have
-// heard of that: it is told when its list differs. One that has left may have been let
-// in again since by a member that is gone: it is asked.
+// fromDeparting handles a message of a process that is no member any more. It may not know that: it
+// is notified when its list differs. A member that has left may have been admitted again since by a
+// member that is gone: it is asked.
 func (m *Machine) fromDeparting(i int, msg *election.Message) {
 	d := &m.departing[i]
 	switch msg.Kind {
@@ -144,12 +144,12 @@ func (m *Machine) fromDeparting(i int, msg *election.Message) {
 	}
 }
 
-// sendOutside sends msg to one that is no member any more.
+// sendOutside sends msg to a process that is no member any more.
 func (m *Machine) sendOutside(to election.ID, msg election.Message) {
 	m.do(election.Action{Kind: election.Send, To: to, Message: m.fill(to, msg)})
 }
 
-// departed forgets one that has left the list and works no more, or is gone.
+// departed forgets a process that has left the list and works no more, or is gone.
 func (m *Machine) departed(i int, why string) {
 	id := m.departing[i].id
 	m.departing = slices.Delete(slices.Clone(m.departing), i, i+1)
@@ -158,11 +158,11 @@ func (m *Machine) departed(i int, why string) {
 	m.do(election.Action{Kind: election.Hangup, To: id})
 }
 
-// departingLink takes in what the driver says of the link to one that departs.
+// departingLink handles what the driver reports of the link to a departing process.
 func (m *Machine) departingLink(i int, ev election.Event) {
 	switch {
 	case ev.Kind == election.LinkDown:
-		m.do(election.Action{Kind: election.Dial, To: ev.Peer}) // a refusal tells that its process is gone
+		m.do(election.Action{Kind: election.Dial, To: ev.Peer}) // a refusal proves that its process is gone
 	case ev.Kind == election.DialFailed && ev.Refused:
 		m.departed(i, "it refuses the connection")
 	case ev.Kind == election.DialFailed && ev.Err == election.ErrRemoved:

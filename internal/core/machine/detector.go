@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// hear notes that a message of a member has arrived over its connection.
+// hear records that a message of a member has arrived over its connection.
 func (m *Machine) hear(i int) {
 	m.detector.Receive(m.now)
 	m.members[i].heard = m.now
@@ -24,8 +24,7 @@ func (m *Machine) markUp(i int) {
 	}
 }
 
-// markDown counts a member as down. certain says that its process has ended,
-// so that its leadership has too.
+// markDown counts a member as down. certain: its process has ended, so that its leadership has too.
 func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
@@ -142,8 +141,8 @@ func (m *Machine) suspect() {
 	}
 }
 
-// mayBeBack reports whether a member was last found down more than T ago: followers do not
-// dial each other.
+// mayBeBack reports whether a member was last found down more than T ago: followers do not dial
+// each other.
 func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
 	return peer.down && now.Sub(peer.missed) > t
 }
@@ -158,7 +157,7 @@ func (r *roll) higherMissed(now time.Time) bool {
 	return false
 }
 
-// bears says in a trace how long silence is borne.
+// bears adds to a trace how long silence is tolerated.
 func bears(t election.Timing) string {
 	if t.Silence == 0 {
 		return "T"
@@ -246,8 +245,8 @@ func (m *Machine) wakeForDetector() {
 	}
 }
 
-// resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and
-// silence is counted afresh, for it was we who did not listen.
+// resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and silence is
+// counted from now, because it was we that did not listen.
 func (m *Machine) resumeAfterStall(last time.Time) {
 	m.note("stalled", m.cfg.Self.ID, m.tenure.Held(), "for "+m.now.Sub(last).Round(time.Millisecond).String())
 	for i := range m.members {
@@ -263,7 +262,7 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 		return
 	}
 	if m.tenure.Draining() {
-		m.doubt("it was stopped") // the others may have given it up
+		m.doubt("it was stopped") // the members may have given it up
 		return
 	}
 	if m.tenure.Live() {

@@ -6,16 +6,16 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file asks before it claims: what epoch the others know of, after a start,
-// a stall or a fall from the lead.
+// This file asks before it claims: which epoch the members know of, after a start, a stall or the
+// loss of the lead.
 
-// discovery is what this member is finding out. It may go on for a while under a leader
-// that is known from others alone: what that one's end leaves is known the sooner.
+// discovery is what this member is finding out. It may go on for a while under a leader that is
+// known only indirectly: what that leader's end leaves is known the sooner.
 type discovery struct {
 	mode           mode
 	replied        bool      // somebody has replied
-	unacknowledged bool      // we stepped down because nobody acknowledged; claim only once answered or alone
-	since          time.Time // an answer to what was asked before says nothing of now
+	unacknowledged bool      // we stepped down because no acknowledgement came; claim only once answered or without peers
+	since          time.Time // an answer to an earlier question does not show the present
 	inquired       time.Time // when the questions began on whose answers a claim would rest; zero: on none
 	askedTwice     bool      // in this contest, because an answer was lost
 }
@@ -25,12 +25,12 @@ type mode uint8
 
 const (
 	idle         mode = iota
-	awaitsLeader      // the leader of those who have just let this member in
+	awaitsLeader      // the leader of the members that have just admitted this member
 	asks              // replies about the highest epoch, before any claim
 )
 
-// awaitLeader leaves it to those who were there before this newcomer to elect,
-// for T: of a hundred that join a cluster as it is born, not each need contest.
+// awaitLeader leaves it to the earlier members to elect, for T: of a hundred that join a new
+// cluster, not each need contest.
 func (m *Machine) awaitLeader() {
 	m.mode = awaitsLeader
 	m.enterPhaseWithoutLeader()
@@ -38,9 +38,8 @@ func (m *Machine) awaitLeader() {
 	m.alarms.Set(timerDiscovery, m.now.Add(m.farT()))
 }
 
-// discover asks everyone for the highest epoch; nothing is claimed before the
-// answers are in. So does a member that starts, that was stopped, or that
-// nobody acknowledged.
+// discover asks every member for the highest epoch; nothing is claimed before the answers are in. A
+// member does that when it starts, was stopped, or received no acknowledgement.
 func (m *Machine) discover(why string) {
 	m.mode, m.replied = asks, false
 	m.awaitNobody()
@@ -55,12 +54,12 @@ func (m *Machine) discover(why string) {
 	}
 	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer(m.now)+m.cfg.Timing.TProcess))
 	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed(m.now) {
-		m.endDiscoveryIfAllReplied() // else only time can tell: there is nobody left to ask
+		m.endDiscoveryIfAllReplied() // else only time can decide: there is no member left to ask
 	}
 }
 
-// claimsOnlyAnswered has this member, of which nobody has acknowledged that it leads, claim
-// again only once it is answered or alone.
+// claimsOnlyAnswered has this member, whose leadership no member has acknowledged, claim again only
+// once it is answered or without peers.
 func (d *discovery) claimsOnlyAnswered() { d.unacknowledged = true }
 
 // probeNext asks the highest member that this discovery has not asked yet.
@@ -101,17 +100,17 @@ func (m *Machine) endIfAllReplied() {
 	}
 }
 
-// inquires says that a claim will rest on what is asked from now on.
+// inquires records that a claim will rest on what is asked from now on.
 func (d *discovery) inquires(now time.Time) { d.inquired = now }
 
-// restsOnNoAnswer says that a claim would rest on no answer: a leader is heard, or vouched for.
+// restsOnNoAnswer records that a claim would rest on no answer: a leader is received, or confirmed.
 func (d *discovery) restsOnNoAnswer() { d.inquired = time.Time{} }
 
-// mayAskTwice says whether the answer that is lost may be asked for once more in this contest.
+// mayAskTwice allows to ask once more in this contest for an answer that is lost.
 func (d *discovery) mayAskTwice(may bool) { d.askedTwice = !may }
 
-// answerLost reports whether a member lives that has been asked who leads since then, and whose answer has not come:
-// the two ends of a link may have given up different connections.
+// answerLost reports whether a live member was asked since then for its leader, and its answer has
+// not come: the two ends of a link may have given up different connections.
 func (r *roll) answerLost(inquired time.Time) bool {
 	for i := range r.members {
 		peer := &r.members[i]
@@ -123,11 +122,10 @@ func (r *roll) answerLost(inquired time.Time) bool {
 	return false
 }
 
-// outranked reports whether, in a large cluster, there is no need to ask more
-// members than have been asked: a leadership is known, or a higher member has
-// answered that stands. That one asks on and will claim, if anybody does; if it
-// dies, whoever claims in its place with too low an epoch is told so. All would
-// else ask all.
+// outranked reports whether, in a large cluster, there is no need to ask more members than have
+// been asked: a leadership is known, or a higher candidate has answered. That candidate asks on and
+// will claim, if any does. If it dies, a member that claims in its place with too low an epoch is
+// corrected. Otherwise all would ask all.
 func (m *Machine) outranked() bool {
 	if len(m.members) <= probeWave+1 {
 		return false
@@ -158,7 +156,7 @@ func (m *Machine) endDiscoveryIfAllReplied() {
 	}
 }
 
-// discovered ends the discovery with a contest, if nobody has been found to lead.
+// discovered ends the discovery with a contest, if no leader was found.
 func (m *Machine) discovered(why string) {
 	switch {
 	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
@@ -204,9 +202,9 @@ func (m *Machine) awaitNobody() {
 	}
 }
 
-// probedBy takes in what a question says: who asks under its own token leads by it no
-// more. Whoever has heard it lead waits for its beats all the same: it may have been
-// stopped for a moment, and lead again.
+// probedBy handles what a question shows: a sender that asks under its own token leads by it no
+// more. A member that has received it as a leader waits for its beats all the same: it may have
+// been stopped for a moment, and lead again.
 func (m *Machine) probedBy(msg *election.Message) {
 	t := msg.Token
 	switch {
@@ -255,7 +253,7 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}
 	if _, listed := m.Entry(msg.Token.Leader.ID); !listed && fresh && m.mode == asks && msg.Token.Above(m.tenure.Held()) {
-		m.members[from].reports = msg.Token.Leader.ID // its list, which it is asked for, tells who that is
+		m.members[from].reports = msg.Token.Leader.ID // its list, which is requested, names that leader
 		return
 	}
 	if m.answers(msg) && (!late || msg.Age < 0) { // else the answer is still to come
@@ -273,8 +271,8 @@ func (m *Machine) askAgain() {
 	})
 }
 
-// replyToProbe tells a member what we hold and how long ago we heard its leader. A
-// leader whose work has still to stop has not ended yet in the others' eyes.
+// replyToProbe sends a member what we hold and how long ago we received its leader. A leader whose
+// work has still to stop has not ended yet for the members.
 func (m *Machine) replyToProbe(to election.ID) {
 	i, ok := m.index[to]
 	if !ok || i == m.me {

@@ -1,12 +1,11 @@
-// Package machine is the pure core of batuta: a [Machine] is one member of one
-// election, with its member list, failure detector, epochs and the algorithm behind one
-// Step. It has no clock, goroutine, socket, file, lock, logger or unseeded randomness,
-// so that the runtime and the simulator run the very same Machine, and what the one
-// proves the other does.
+// Package machine is the pure core of batuta: a [Machine] is a member of an election, with its
+// member list, failure detector, epochs and the algorithm behind one Step. It has no clock,
+// goroutine, socket, file, lock, logger or unseeded randomness, so that the runtime and the simulator
+// run the very same Machine, and what the simulator proves the runtime does.
 //
-// A driver steps the Machine with each [election.Event], does the [election.Action]s it
-// returns in their order, and steps it again no later than its deadline. Package election
-// tells a driver's author what each asks for.
+// A driver steps the Machine with each [election.Event], does the [election.Action]s it returns in
+// their order, and steps it again no later than its deadline. Package election documents for a
+// driver's author what each asks for.
 //
 // # How to read it
 //
@@ -18,8 +17,8 @@
 //     no reference to its Machine), membership.go, joins.go, removals.go (what a change of the
 //     list does), package meta and meta.go, duplicate.go (two processes of one id)
 //   - messages and silence: links.go, detector.go, beats.go, relay.go, answer.go (how long an
-//     answer may take), unconfirmed.go (what is said again)
-//   - eligibility: standing.go (this member), eligibility.go (what the others say of
+//     answer may take), unconfirmed.go (what is resent)
+//   - eligibility: standing.go (this member), eligibility.go (what members report of
 //     themselves), founding.go
 //   - leadership: package tenure, discovery.go (asking before a claim), leadership.go,
 //     handover.go and transfer.go (giving it away), departing.go (work that has still to stop)

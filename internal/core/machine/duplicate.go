@@ -2,10 +2,10 @@ package machine
 
 import "github.com/batuta-dev/batuta/election"
 
-// This file finds the other process when two have one id: a machine was replaced under
-// its id, and the old one is back. The list names one address for an id, so the process
-// that listens elsewhere asks at that address, and of the two the one that started later
-// ends. Two processes that know each other need no third to decide, and cannot both end.
+// This file finds the second process of an id: a machine was replaced under its id, and the old
+// machine is back. The list has a single address for an id, so the process that listens elsewhere
+// asks at that address, and of the two the process that started later ends. Two processes that know
+// each other need no third to decide, and cannot both end.
 
 // duplicate is what this member knows of the address at which the list has its id, where
 // that is not its own.
@@ -14,8 +14,8 @@ type duplicate struct {
 	leadsBack string // an address that was found to be this process's own
 }
 
-// elsewhere is the address at which the list has this member, "" if that is its own. What
-// each configuration says for itself does not count.
+// elsewhere is the address at which the list has this member, "" if that is its own. What each
+// configuration has for itself does not count.
 func (m *Machine) elsewhere() string {
 	own, _ := m.Entry(m.cfg.Self.ID)
 	switch {
@@ -27,7 +27,7 @@ func (m *Machine) elsewhere() string {
 	return own.Address
 }
 
-// askElsewhere asks who has this member's id, where the list has it.
+// askElsewhere asks at the address that the list has for this member's id.
 func (m *Machine) askElsewhere() {
 	if at := m.elsewhere(); at != "" && !m.asking {
 		m.note("asks who it is", m.cfg.Self.ID, election.Token{}, "the list has this member at "+at)
@@ -36,8 +36,8 @@ func (m *Machine) askElsewhere() {
 	}
 }
 
-// answeredElsewhere hears what has come of that. The other's own entry comes first: when
-// both have gone on the list again, the newest entry says whose place it is.
+// answeredElsewhere handles what has come of that. That process's own entry comes first: when both
+// have gone on the list again, the newest entry decides which of them has the place.
 func (m *Machine) answeredElsewhere(ev election.Event) {
 	m.asking = false
 	found := ev.Kind == election.DialFailed && ev.Err == election.ErrSameID
@@ -48,20 +48,20 @@ func (m *Machine) answeredElsewhere(ev election.Event) {
 	switch own, _ := m.Entry(m.cfg.Self.ID); {
 	case at == "" || m.asking:
 	case !found:
-		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // nobody is there, or another member
+		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // no process is there, or that of a different member
 	case ev.Incarnation == m.cfg.Incarnation:
 		m.leadsBack = at
 	case ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():
 		m.note("is a duplicate", m.cfg.Self.ID, election.Token{}, "the process at "+at+" has this id")
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrSameID, Address: at})
 	default:
-		own.Address = m.cfg.Address // the other is the second one, and finds us by this
+		own.Address = m.cfg.Address // that process is the second, and finds us by this
 		m.change(own)
 	}
 }
 
-// refusedByAll reports whether a member knows another process with our id, and none has
-// a connection to this one.
+// refusedByAll reports whether a member knows a second process with our id, and none has a
+// connection to this process.
 func (r *roll) refusedByAll() bool {
 	refused := false
 	for i := range r.members {

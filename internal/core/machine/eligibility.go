@@ -6,14 +6,14 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps what members say of themselves: whether they stand for election.
-// The leader hears it with each acknowledgement and tells it in its beats, because
-// its followers do not hear each other.
+// This file keeps what members report of themselves: whether they are candidates. The leader
+// receives it with each acknowledgement and passes it on in its beats, because its followers do not
+// receive each other.
 
 // poll asks those that may claim, too, whether they stand.
 type poll struct {
-	contestAt time.Time // what members said of themselves before is old: the contest has begun since
-	polledAt  time.Time // when we began to ask higher ones whether they stand; zero: we do not
+	contestAt time.Time // what members reported before is old: the contest has begun since
+	polledAt  time.Time // when we began to ask higher members whether they are candidates; zero: we do not
 }
 
 // heardEligibility takes in a member's own eligibility. over: it is under a leadership that has
@@ -35,8 +35,8 @@ func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool
 	peer.saidAt, peer.draining = now, draining
 }
 
-// toldEligibility is what a leader tells the others of a member's eligibility: nothing before it
-// has heard it.
+// toldEligibility is what a leader reports of a member's eligibility: nothing before it has
+// received it.
 func (peer *member) toldEligibility() election.Eligibility {
 	if peer.saidAt.IsZero() {
 		return ""
@@ -44,11 +44,11 @@ func (peer *member) toldEligibility() election.Eligibility {
 	return peer.eligibility.Said()
 }
 
-// pollsHigher asks those higher members by whose word a claim would be unsafe: who did not
-// stand, by a word from before this contest or as it still asked who leads, may be about
-// to claim, too; and so may one that stands, spoke since, and has not said that it takes
-// the contest over. Nobody else is waited for, and nobody gets a second turn: a program
-// with another idea of rank may stand and never take over.
+// pollsHigher asks those higher members whose last report makes a claim unsafe. A member that was
+// no candidate, as it reported before this contest or while it still asked for a leader, may be
+// about to claim, too. So may a candidate that was received since and has not reported that it
+// takes the contest over. No further member is waited for, and none gets a second turn: a program
+// with a different idea of rank may be a candidate and never take over.
 func (m *Machine) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -74,9 +74,9 @@ func (m *Machine) pollsHigher() bool {
 	return asks
 }
 
-// overtaken reports whether a higher member has begun to stand while our claim was on
-// its way to the disk, or at the moment in which that set out: it has asked what we know,
-// which did not tell of that, and is about to claim. It gets its turn, once.
+// overtaken reports whether a higher member has become a candidate while our claim was on its way
+// to the disk, or at the moment in which that set out. It has asked for what we know, which did not
+// include the claim, and is about to claim. It gets its turn, once.
 func (m *Machine) overtaken() (yes bool) {
 	for i := m.me + 1; i < len(m.members); i++ {
 		peer := &m.members[i]
@@ -88,7 +88,7 @@ func (m *Machine) overtaken() (yes bool) {
 	return yes
 }
 
-// contestBegins notes that a contest begins: what members said of themselves before is old.
+// contestBegins records that a contest begins: what members reported of themselves before is old.
 func (m *Machine) contestBegins() {
 	m.contestAt = m.now
 	m.mayAskTwice(true)
@@ -115,8 +115,8 @@ func (m *Machine) endPoll() {
 	}
 }
 
-// pollTimedOut asks anew who leads before it claims: what the others said of that is old,
-// and who did not answer may lead.
+// pollTimedOut asks again for a leader before it claims: what the members reported of that is old,
+// and a member that did not answer may lead.
 func (m *Machine) pollTimedOut() {
 	for i := range m.members {
 		m.members[i].deaf = m.members[i].deaf || m.members[i].polled
@@ -124,7 +124,7 @@ func (m *Machine) pollTimedOut() {
 	m.polled(func() { m.discover("they have not answered in time") })
 }
 
-// polled goes on to claim, or leaves it to the contest if one of those asked stands.
+// polled goes on to claim, or leaves it to the contest if a candidate was found.
 func (m *Machine) polled(claim func()) {
 	stands := false
 	for i := range m.members {

@@ -6,9 +6,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Clone gives an independent copy of a Machine whose Algorithm is [Explorable],
-// for exhaustive search. The copy shares nothing that either may change; its
-// trace goes where the original's goes.
+// Clone returns an independent copy of a Machine whose Algorithm is [Explorable], for exhaustive
+// search. The copy shares nothing that either may change; its trace goes where the original's goes.
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.tenure = nil, m.tenure.Clone()
@@ -36,9 +35,9 @@ func (m *Machine) MinEpoch() uint64 {
 // MinRound is the lowest round number that the Algorithm remembers, 0 for none.
 func (m *Machine) MinRound() uint64 { return m.algorithm.(election.Explorable).MinRound() }
 
-// AppendState appends all that decides the later behaviour of a Machine without
-// a detector, epochs and rounds written relative to the bases. Two Machines of
-// one configuration that append the same behave the same.
+// AppendState appends all that decides the later behavior of a Machine without a detector, epochs
+// and rounds written relative to the bases. Two Machines of the same configuration that append the
+// same behave the same.
 func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch := func(e uint64) { b = election.AppendRelative(b, e, baseEpoch) }
 	for _, t := range [...]election.Token{m.tenure.Held(), m.tenure.Next(), m.disk.OnDisk(), m.disk.Writing()} {

@@ -6,8 +6,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps a cluster from being founded by accident: of three machines that do
-// not reach each other yet, each would lead a cluster of its own.
+// This file keeps a cluster from being founded by accident: of three machines that do not reach
+// each other yet, each would lead a cluster of its own.
 
 // founding is whether this member may be the first leader that there is.
 type founding struct {
@@ -20,8 +20,8 @@ type company struct{ few bool }
 // finds takes note of that.
 func (c *company) finds(few bool) { c.few = few }
 
-// founds reports whether this member may be the first leader that there is: no, while
-// it has heard of no leadership, in this life or an earlier one, and knows too few.
+// founds reports whether this member may be the first leader that there is: no, while it knows of
+// no leadership, in this life or an earlier life, and knows too few members.
 func (m *Machine) founds() bool {
 	switch {
 	case m.seen.Highest() > 0 || m.cfg.NoDetector:
@@ -32,7 +32,7 @@ func (m *Machine) founds() bool {
 	return !m.cfg.Newcomer
 }
 
-// acquainted counts the members that this one hears, itself included.
+// acquainted counts the members that this member receives, itself included.
 func (r *roll) acquainted() int {
 	n := 1
 	for i := range r.members {
@@ -59,7 +59,7 @@ func (m *Machine) tooFew() bool {
 	reports := listed && !m.detector.Reported() && m.members[leader].eligibility != election.IneligibleFew
 	m.others(func(_ int, peer *member) {
 		at := peer.heard
-		if !peer.viaAt.IsZero() { // it is asked by way of others after each dial in vain
+		if !peer.viaAt.IsZero() { // it is asked by relays after each dial in vain
 			at = later(at, peer.viaAt.Add(maxBackoff+m.farT()))
 		}
 		if reports && peer.state == election.StateUp {
@@ -85,7 +85,7 @@ func (m *Machine) endUnfounded() {
 		if m.alarms.Cancel(timerPause); m.tenure.Leading() && m.eligibility() == election.IneligibleUnhealthy {
 			m.makeWay("it is unhealthy")
 		}
-		if m.mayPreempt() { // by then each member has received that the others are candidates again
+		if m.mayPreempt() { // by then each member has received that the members are candidates again
 			m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
 		} else {
 			m.standAgain("the pause has ended")

@@ -5,8 +5,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// This file gives the lead away: at once in this member's own eyes, and in the others'
-// when its work has stopped; and asks a lower leader for it.
+// This file gives the lead away: at once as this member sees it, and as the members see it when its
+// work has stopped; and asks a lower leader for it.
 
 // handover is what is left of leaderships that end.
 type handover struct {
@@ -14,15 +14,16 @@ type handover struct {
 	doubts  string // why we ask then before we stand again; empty: we need not
 }
 
-// doubt says why this member asks who leads before it stands again; empty: it need not.
+// doubt records why this member asks for a leader before it is a candidate again; empty: it need
+// not.
 func (h *handover) doubt(why string) { h.doubts = why }
 
 // stepDown gives the lead away.
 func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
 
-// giveUp ends our leadership: at once in our own eyes, in the others' when the work
-// has stopped. Until then we keep beating, so that nobody else begins. With doubts,
-// others may lead by then: we ask.
+// giveUp ends our leadership: at once as we see it, as the members see it when the work has
+// stopped. Until then we keep beating, so that no member begins. With doubts, a different member
+// may lead by then: we ask.
 func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 	if m.place != onList {
 		m.maintenance.Hold(m.now, election.None) // the holder leaves the cluster
@@ -38,19 +39,19 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 	switch {
 	case m.working:
 		m.alarms.Wake(m.detector.BeatAt())
-	case doubts != "": // the others have given it up
+	case doubts != "": // the members have given it up
 		m.discoverInDoubt()
 	default:
 		m.release()
 	}
 }
 
-// release tells the others that the leadership is over.
+// release notifies the members that the leadership is over.
 func (m *Machine) release() {
 	m.tenure.Drained(m.phaseWithoutLeader())
 	m.reconsider()
 	heir := m.heir
-	if m.doubts != "" || !m.fit(heir) { // another may lead: whoever claims asks before
+	if m.doubts != "" || !m.fit(heir) { // a different member may lead: a candidate asks before it claims
 		heir = election.None
 	}
 	over := election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""}
@@ -75,7 +76,7 @@ func (m *Machine) discoverInDoubt() {
 	}
 }
 
-// leaderResigned hears that a leadership is over.
+// leaderResigned handles the end of a leadership.
 func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return
@@ -98,8 +99,9 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	m.tenure.EndIsCertain()
 }
 
-// leaderEnds hears from the leader itself that its leadership is over. One that says so by the way, or that another
-// may lead, or knows of a higher epoch, may have given way to a leader of which we have not heard: we ask before we claim.
+// leaderEnds handles the leader's own report that its leadership is over. A leader that reports so
+// in a different message, or that a different member may lead, or that knows of a higher epoch, may
+// have given way to a leader that we do not know: we ask before we claim.
 func (m *Machine) leaderEnds(msg *election.Message, why string) {
 	if msg.Token != m.tenure.Held() { // a higher epoch of the leadership that is followed
 		m.tenure.Announced(msg.Token, m.now)
@@ -118,7 +120,7 @@ func (m *Machine) handOver(from int, msg *election.Message) {
 	peer := &m.members[from]
 	switch {
 	case m.tenure.Draining() && msg.Token == m.tenure.Held():
-		// Under way: it hears Resign when the work has stopped.
+		// Under way: it receives Resign when the work has stopped.
 	case !m.tenure.Leading() || msg.Token != m.tenure.Held():
 		m.replyToProbe(peer.ID)
 	case m.cfg.NoPreempt || m.maintenance.On(m.now) || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
@@ -144,7 +146,7 @@ func (m *Machine) mayPreempt() bool {
 	return !m.cfg.NoPreempt && m.tenure.Live() && m.Standing() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
 }
 
-// setWorking hears from the driver that a leadership's work has begun or stopped.
+// setWorking records the driver's report that a leadership's work has begun or stopped.
 func (m *Machine) setWorking(on bool) {
 	m.working = on
 	if on {

@@ -9,26 +9,26 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// View is the leadership told to the driver, zero while it is undefined.
+// View is the leadership that the driver knows, zero while it is undefined.
 func (m *Machine) View() election.Token { return m.tenure.View() }
 
 // Held is the highest leadership this member knows to have been, ended or not.
 func (m *Machine) Held() election.Token { return m.tenure.Held() }
 
-// Vouch is the leadership this member follows, or leads in, and how long ago it
-// heard that leader itself: negative when it did not, or there is none.
+// Vouch is the leadership this member follows, or leads in, and how long ago it received that
+// leader itself: negative when it did not, or there is none.
 func (m *Machine) Vouch() (election.Token, time.Duration) {
 	return m.View(), m.leaderAge()
 }
 
-// Highest is the highest epoch this member has heard of.
+// Highest is the highest epoch that this member knows of.
 func (m *Machine) Highest() uint64 { return m.seen.Highest() }
 
-// accept takes the leadership t that from announces: the leader itself, or in a
-// ring whoever passes it on.
+// accept takes the leadership t that from announces: the leader itself, or in a ring the member
+// that passes it on.
 //
-// It is good if it is higher than the one held, or equal and not known to have
-// ended; a sender with another is told what we hold.
+// It is good if it is higher than the present leadership, or equal and not known to have ended; a
+// sender with a different leadership receives what we hold.
 func (m *Machine) accept(t election.Token, from int) {
 	if !t.Defined() || m.tenure.Mine(t) || !m.Knows(t.Leader.ID) {
 		return // our own, come back round the ring; or a stranger's
@@ -40,7 +40,7 @@ func (m *Machine) accept(t election.Token, from int) {
 			m.heardLeader()
 		}
 	case m.tenure.Next().Above(t) && c >= 0:
-		// Ours or a higher one is on its way to the disk; it will be announced.
+		// Ours or a higher claim is on its way to the disk; it will be announced.
 	case c < 0, c == 0 && m.tenure.Certain():
 		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
@@ -49,7 +49,7 @@ func (m *Machine) accept(t election.Token, from int) {
 	case c > 0 && m.tenure.Beats():
 		m.superseded(t, !m.tenure.Past(t, itself, m.now, m.farT()))
 	case m.tenure.Past(t, itself, m.now, m.farT()), itself && m.givesWay(t, m.now):
-		// Its time has ended, in its own eyes: who follows it now loses it again.
+		// Its time has ended, as it sees it: a member that follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
 	default:
@@ -57,9 +57,9 @@ func (m *Machine) accept(t election.Token, from int) {
 	}
 }
 
-// superseded ends our leadership because a higher one is known. We follow that, and
-// ask its leader to hand over if we outrank it: its work runs. If it has ended
-// already we claim above it at once. While our own work runs we drain first.
+// superseded ends our leadership because a higher leadership is known. We follow that, and ask its
+// leader to hand over if we outrank it: its work runs. If it has ended already we claim above it at
+// once. While our own work runs we drain first.
 func (m *Machine) superseded(t election.Token, live bool) {
 	if m.working && !m.cfg.NoDetector {
 		m.giveUp(election.CauseSuperseded, "a higher token "+t.String(), "its leadership was superseded")
@@ -79,8 +79,8 @@ func (m *Machine) superseded(t election.Token, live bool) {
 	}
 }
 
-// tellFollowers has those who followed us until a higher leadership ended ours learn it from us, before
-// they miss our beats.
+// tellFollowers notifies members that followed us until a higher leadership ended ours, before they
+// miss our beats.
 func (m *Machine) tellFollowers(above election.Token) {
 	m.others(func(_ int, peer *member) {
 		if peer.link && peer.ID != above.Leader.ID {
@@ -89,9 +89,8 @@ func (m *Machine) tellFollowers(above election.Token) {
 	})
 }
 
-// adopt makes t the leadership: lose the old, save, and when it is safe, tell.
-// Its leader was heard at heard (zero: by others alone), and they vouch for it
-// until grace.
+// adopt makes t the leadership: lose the old, save, and when it is safe, announce. Its leader was
+// received at heard (zero: only indirectly), and members vouch for it until grace.
 func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	if m.place == removed {
 		return // its process is about to end
@@ -117,7 +116,7 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.seen.See(t.Epoch)
 	m.detector.Follow(heard, grace)
 	if !heard.IsZero() {
-		m.endDiscovery() // else the replies still count, if what others heard is over
+		m.endDiscovery() // else the replies still count, if the indirect reports end
 	}
 	m.save()
 }
@@ -150,7 +149,7 @@ func (m *Machine) side() side.Side {
 }
 
 // outweighs reports whether the present leadership goes on, though the message that is being
-// taken in has a higher one: a partition has healed, and this side is the greater.
+// handled has a higher leadership: a partition has healed, and this side is the greater.
 func (m *Machine) outweighs(t election.Token) bool {
 	msg := m.taking
 	if !m.tenure.Live() || msg == nil || msg.Token != t || msg.Draining || t.Leader.ID == m.tenure.Held().Leader.ID || m.tenure.Leading() && !m.seen.MayRaise(&m.disk) {
@@ -192,8 +191,8 @@ func (m *Machine) renewed() {
 	}
 }
 
-// claim makes this member the next leader, above every epoch it knows, unless
-// another's work or claim may be in the way.
+// claim makes this member the next leader, above every epoch it knows, unless a different member's
+// work or claim may be in the way.
 func (m *Machine) claim(why string) {
 	if m.defersClaim() {
 		return
@@ -235,7 +234,7 @@ func (m *Machine) take(why string) {
 	m.save()
 }
 
-// install tells of the leadership that is now safe on disk.
+// install announces the leadership that is now safe on disk.
 func (m *Machine) install() {
 	if m.tenure.Live() {
 		m.renewed()
@@ -268,12 +267,12 @@ func (m *Machine) install() {
 	}
 }
 
-// lose ends the present leadership, if there is one.
+// lose ends the present leadership, if there is any.
 func (m *Machine) lose(cause election.Cause, certain bool, why string) {
 	m.end(m.phaseWithoutLeader(), cause, certain, why)
 }
 
-// end is lose, and says which phase comes after the leadership.
+// end is lose, and sets which phase comes after the leadership.
 func (m *Machine) end(next tenure.Phase, cause election.Cause, certain bool, why string) {
 	if !m.tenure.Live() {
 		return
@@ -309,8 +308,8 @@ func (m *Machine) end(next tenure.Phase, cause election.Cause, certain bool, why
 	m.alarms.Wake(m.now.Add(2 * m.cfg.Timing.TMax))
 }
 
-// loseLeader ends the present leadership and has the Algorithm find the next. Followers do
-// not hear each other: one that no beats reach has not heard which higher member is back.
+// loseLeader ends the present leadership and has the Algorithm find the next. Followers do not
+// receive each other: a follower that no beats reach does not know which higher member is back.
 func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
 	lost := m.tenure.Held()
 	m.lose(cause, certain, why)
@@ -333,6 +332,6 @@ func (m *Machine) drop() {
 // is asked for anew.
 func (m *Machine) abandon(why string) {
 	m.drop()
-	m.reconsider() // nobody leads, as after the end of one that was followed
+	m.reconsider() // there is no leader, as after the end of a leadership that was followed
 	m.discover(why)
 }

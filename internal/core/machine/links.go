@@ -8,15 +8,15 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps the connections: who may have one, whom to dial, and when one
-// has served. The star is that of docs/sources.md, "Scrapper": a lasting connection between each member
-// and its leader, temporary ones for everything else.
+// This file keeps the connections: which members may have a link, which to dial, and when a link
+// has served. The star is that of docs/sources.md, "Scrapper": a lasting connection between each
+// member and its leader, temporary links for everything else.
 
 // In a large cluster not everyone is asked, or dialed, at once: n members would
 // hold n² connections between them.
 const (
 	probeWave = 32 // members that a discovery asks at a time
-	dialWave  = 32 // members that one without a leader is connected to
+	dialWave  = 32 // members that a member without a leader is connected to
 )
 
 // How often a dial or a disk that fails is tried again.
@@ -25,15 +25,15 @@ const (
 	saveRetry  = time.Second
 )
 
-// connections is what this member has to remember of other processes' connections.
+// connections is what this member has to remember of connections from further processes.
 type connections struct {
-	removedSince  time.Time // since when members have refused this one as removed; zero: they have not
-	removedAt     time.Time // when one last did
-	replacing     bool      // a member's new process answers, and nothing of it has been heard yet
+	removedSince  time.Time // since when members have refused this member as removed; zero: they have not
+	removedAt     time.Time // when a member last did
+	replacing     bool      // a member's new process answers, and nothing of it has been received yet
 	claimDeferred bool      // we would have claimed just then
 }
 
-// defersClaim reports whether a claim has to wait until a new process has been heard.
+// defersClaim reports whether a claim has to wait until a new process has been received.
 func (c *connections) defersClaim() bool {
 	c.claimDeferred = c.claimDeferred || c.replacing
 	return c.replacing
@@ -57,34 +57,33 @@ func (m *Machine) Admit(now time.Time, peer election.Rank, incarnation uint64) e
 	case incarnation < known.incarnation && m.lives(known, now):
 		return election.ErrOldIncarnation
 	case incarnation > known.incarnation && known.link && m.lives(known, now):
-		return election.ErrSameID // the process that we hear is another
+		return election.ErrSameID // the process that we receive is different
 	}
 	return nil
 }
 
-// AdmitAnswer is [Machine.Admit] for a process that has answered our own dial:
-// it is where the list has that member, so a newer incarnation is the member, and
-// the process that was heard under its id is gone.
+// AdmitAnswer is [Machine.Admit] for a process that has answered our own dial: it is where the list
+// has that member, so a newer incarnation is the member, and the process that was received under
+// its id is gone.
 func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
 	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
 		return nil
 	}
 	if peer.ID == m.notifying && m.notifying != election.None {
-		return nil // it was dialed to be told
+		return nil // it was dialed to be notified
 	}
 	return m.Admit(now, peer, incarnation)
 }
 
-// lives reports whether the process that is known by a member's id has been heard
-// within T. When it has not, another may have the id, an older one too: of two
-// that claimed it, it is the one that stayed. Where it was this process that did not
-// listen, a link that stands will do.
+// lives reports whether the process that is known by a member's id has been received within T. If
+// it has not, a different process may have the id, even an older process: of two that claimed it,
+// it is the process that stayed. If it was this process that did not listen, an existing link is
+// enough.
 func (m *Machine) lives(peer *member, now time.Time) bool {
 	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && !m.noLinks && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
 }
 
-// linkUp takes note of a connection. Another incarnation means that the old
-// process is gone.
+// linkUp records a connection. A different incarnation means that the old process is gone.
 func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	i, ok := m.index[rank.ID]
 	if !ok || i == m.me {
@@ -93,7 +92,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	old := m.members[i].incarnation
 	if old != incarnation {
 		if incarnation < old && m.lives(&m.members[i], m.now) {
-			return // a word from the dead, come late
+			return // a late message of a dead process
 		}
 		if old != 0 {
 			m.replaced(i)
@@ -110,7 +109,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
 	lost := peer.which(isLost)
 	if peer.link && !peer.pending.IsZero() && m.now.Sub(peer.pending) > 2*m.cfg.Timing.TMax {
-		lost = peer.unconfirmed // another connection: the old one was broken, it seems
+		lost = peer.unconfirmed // a second connection: the old connection was broken, it seems
 	}
 	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
 	peer.pingers, peer.wants = nil, nil
@@ -137,7 +136,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	switch {
 	case m.tenure.Beats():
-		m.detector.CountFrom(m.now) // it has heard us; only now can a beat of ours reach it
+		m.detector.CountFrom(m.now) // it has received us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
 		m.probe(i)
@@ -146,15 +145,15 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 }
 
-// replaced: another process has a member's id. It owes the answer that the old one
-// was asked for, and knows what that one did not.
+// replaced: a new process has a member's id. It owes the answer that the old process was asked for,
+// and does not know what that process knew.
 func (m *Machine) replaced(i int) {
 	peer := &m.members[i]
 	owed := peer.awaited
-	peer.link = false // what stood was the old one's
+	peer.link = false // the link was the old process's
 	peer.awaited, peer.replied = false, false
 	if !m.hearsay(peer.ID) {
-		m.replacing = m.tenure.Leaderless() // the election goes on with the new process, not without the old one
+		m.replacing = m.tenure.Leaderless() // the election goes on with the new process, not without the old process
 		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
 		m.replacing = false
 	}
@@ -163,13 +162,13 @@ func (m *Machine) replaced(i int) {
 	}
 }
 
-// hearsay reports whether a member's leadership is known from others alone: it may
-// be that of a newer process than the one we knew.
+// hearsay reports whether a member's leadership is known only indirectly: it may be that of a newer
+// process than the process we knew.
 func (m *Machine) hearsay(leader election.ID) bool {
 	return m.detector.Reported() && (m.tenure.LedBy(leader) || m.tenure.Next().Leader.ID == leader)
 }
 
-// linkDown dials again at once: a refusal tells that the process is gone.
+// linkDown dials again at once: a refusal proves that the process is gone.
 func (m *Machine) linkDown(id election.ID) {
 	i, ok := m.index[id]
 	if !ok || !m.members[i].link {
@@ -181,7 +180,7 @@ func (m *Machine) linkDown(id election.ID) {
 	m.alarms.Wake(peer.redial)
 	lost := peer.unconfirmed
 	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
-		m.probe(i) // it was heard of something older, or told something newer, and the question may be lost
+		m.probe(i) // it received something older, or sent something newer, and the question may be lost
 	}
 	m.repeat(i, lost)
 }
@@ -194,16 +193,16 @@ func (m *Machine) hangUp(i int) {
 	peer.loses(needsProof)
 }
 
-// stale reports whether a link has been idle for so long that the other end may
-// just be closing it: what is sent then is lost, so it goes over a new one. What was
-// asked last keeps the other end from that for T.
+// stale reports whether a link has been idle for so long that its far end may just be closing it:
+// what is sent then is lost, so it goes over a new link. The last question keeps the far end from
+// that for T.
 func (peer *member) stale(now time.Time, timing election.Timing) bool {
 	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.used) > timing.T()-timing.TMax
 }
 
-// hangUpSilent closes every link on which nothing came for T: temporary ones
-// that have served (docs/sources.md, "Scrapper"), and, once it is no longer borne, those whose
-// other end may be gone.
+// hangUpSilent closes every link on which nothing came for T: temporary links that have served
+// (docs/sources.md, "Scrapper"), and, when silence is no longer tolerated, links whose far end may
+// be gone.
 func (m *Machine) hangUpSilent() {
 	m.others(func(i int, peer *member) {
 		if !peer.link || m.now.Before(m.silent(peer)) {
@@ -219,10 +218,10 @@ func (m *Machine) hangUpSilent() {
 	})
 }
 
-// silent is when a link will have been silent for T: nothing heard, and nothing
-// asked whose answer may be on its way. Who goes on asking waits no longer than 2·T for
-// the first answer. Between a leader and the others, and to whom the algorithm watches,
-// the silence is what is borne, and counts from the first question.
+// silent is when a link will have been silent for T: nothing received, and nothing asked for which
+// the answer may be on its way. A member that asks again waits no longer than 2·T for the first
+// answer. Between a leader and its members, and to the member that the algorithm watches, the
+// silence is what is tolerated, and counts from the first question.
 func (m *Machine) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
 	if m.tenure.Beats() || m.tenure.LedBy(peer.ID) || m.watched == peer.ID {
@@ -239,7 +238,7 @@ func (m *Machine) silent(peer *member) time.Time {
 // With why, a live member refuses us, by entry, which it has of us.
 func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry election.Member) {
 	if (why == election.ErrOldIncarnation || why == election.ErrSameID) && entry.ID == m.cfg.Self.ID {
-		m.merge([]election.Member{entry}, id) // who refuses us tells us no list
+		m.merge([]election.Member{entry}, id) // a member that refuses us sends us no list
 	}
 	i, ok := m.index[id]
 	if !ok {
@@ -264,9 +263,9 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	m.dialedInVain(i)
 	switch why {
 	case election.ErrRemoved, election.ErrSameID, election.ErrOldIncarnation:
-		// It still knows an earlier process with our id, or a newer one, or has not
-		// heard that we were added again. Its answer is owed: we ask until it knows
-		// better, or until nobody has taken us for T.
+		// It still knows an earlier process with our id, or a newer process, or does not know that
+		// we were added again. Its answer is owed: we ask until it knows better, or until no member
+		// has accepted us for T.
 		if why == election.ErrRemoved && m.removedForGood(entry) {
 			m.removedSelf()
 			return
@@ -274,7 +273,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		peer.redial = m.now.Add(m.cfg.Timing.Heartbeat)
 		m.alarms.Wake(peer.redial)
 		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(entry) && m.linked() {
-			peer.rebuffedAt = time.Time{} // we need not wait: a member will tell it
+			peer.rebuffedAt = time.Time{} // we need not wait: a member will correct it
 			m.unreached(i)
 		}
 		return
@@ -296,9 +295,8 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	m.unreached(i)
 }
 
-// refute: the process lives that a refusal was taken for the end of. A firewall refuses in its
-// name, so that it counts as silent from now on when a dial is refused, until another process has
-// its id.
+// refute: a process lives, though a refusal was taken for its end. A firewall refuses in its name,
+// so that it counts as silent from now on when a dial is refused, until a new process has its id.
 func (m *Machine) refute(i int) {
 	peer := &m.members[i]
 	if !peer.proof.refuted {
@@ -321,10 +319,10 @@ func (m *Machine) unreached(i int) {
 	m.unanswered(i)
 }
 
-// removedForGood reports whether members have refused this one as removed for T,
-// and none has let it in. A link counts as that, unless the entry with which one
-// refuses is no older than our own: two removed members would else keep each
-// other in, while who was added again is let in by those that have heard.
+// removedForGood reports whether members have refused this member as removed for T, and none has
+// admitted it. A link counts as admission, unless the entry in the refusal is no older than our
+// own: two removed members would otherwise keep each other in, while a member that was added again
+// is admitted by those that know.
 func (m *Machine) removedForGood(tombstone election.Member) bool {
 	news := tombstone.Version == 0 || m.outdates(tombstone)
 	if m.removedSince.IsZero() || news && m.linked() || m.now.Sub(m.removedAt) > m.farT()+m.cfg.Timing.Heartbeat {
@@ -339,17 +337,17 @@ func (r *roll) linked() bool {
 	return slices.ContainsFunc(r.members, func(e member) bool { return e.link })
 }
 
-// outdates reports whether our entry is above the one by which another refuses us:
-// it will hold when the lists meet.
+// outdates reports whether our entry is above the entry by which a member refuses us: it will hold
+// when the lists meet.
 func (r *roll) outdates(tombstone election.Member) bool {
 	own, _ := r.Entry(r.self)
 	return tombstone.Version > 0 && own.Version > tombstone.Version
 }
 
-// disagree reports whether a member that does not know us, and we know, are both
-// on our list by configuration alone. The two configurations are an operator's to
-// mend. Else who let us in has died before it told the others, or they have lost
-// what they knew, or have heard late that we had once left.
+// disagree reports whether a member that does not know us, and we know, are both on our list only
+// by configuration. The two configurations are an operator's to fix. Otherwise the member that
+// admitted us has died before it notified the rest, or they have lost what they knew, or have
+// received late that we had once left.
 func (r *roll) disagree(peer *member) bool {
 	own, _ := r.Entry(r.self)
 	return !r.joins && own.Version == 0 && peer.Version == 0
@@ -363,12 +361,11 @@ func jitter(from *rand.PCG, d time.Duration) time.Duration {
 	return time.Duration(rand.New(from).Int64N(int64(d)))
 }
 
-// dialAll dials whom this member should be connected to and is not: the leader
-// and whoever has none dial everyone, a follower its leader.
+// dialAll dials the members to which this member should be connected and is not: a leader, and a
+// member without a leader, dial every member, a follower its leader.
 //
-// Without a leader that is dialWave members at a time: in a large cluster all
-// would else hold n² connections between them, and the leader to be reaches
-// everyone anyway.
+// Without a leader that is dialWave members at a time: in a large cluster all would otherwise hold
+// n² connections, and the leader to be reaches every member anyway.
 func (m *Machine) dialAll() {
 	room := len(m.members)
 	if !m.tenure.Live() && !m.tenure.Draining() {

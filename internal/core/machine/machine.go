@@ -14,10 +14,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// Machine is one member of one election: membership, detector, timers and the
-// algorithm behind one Step.
+// Machine is a member of an election: membership, detector, timers and the algorithm behind one
+// Step.
 //
-// It is not safe for concurrent use; one driver owns it.
+// It is not safe for concurrent use; a single driver owns it.
 type Machine struct {
 	cfg       Config
 	algorithm election.Algorithm
@@ -77,8 +77,8 @@ func New(c Config) (*Machine, error) {
 	return m, nil
 }
 
-// Step handles one event and returns what to do about it, in order. now never
-// runs backwards. The slice is valid until the next Step.
+// Step handles an event and returns what to do about it, in order. now never runs backwards. The
+// slice is valid until the next Step.
 func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.out = m.out[:0]
 	m.tenure.BeginStep()
@@ -151,7 +151,7 @@ func (m *Machine) handle(ev election.Event) {
 	}
 }
 
-// link takes in what the driver says of a connection.
+// link handles what the driver reports of a connection.
 func (m *Machine) link(ev election.Event) {
 	if ev.Peer == m.cfg.Self.ID {
 		m.answeredElsewhere(ev)
@@ -249,7 +249,7 @@ func (m *Machine) receive(msg *election.Message) {
 		return
 	}
 	if !m.tenure.Started() && msg.Kind != election.Probe {
-		return // it asks to be let in first; but what its disk knows it can tell
+		return // it asks to be admitted first; but it can report what its disk knows
 	}
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
 		m.trace(election.Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
@@ -299,7 +299,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	case election.Relay:
 		m.relayed(i, msg)
 	case election.Pong:
-		// Hearing it was all.
+		// Receiving it was all.
 	case election.GetMembers:
 		m.sendList(i, m.roster.All())
 		if m.metas.Digest() != msg.MetaDigest {
@@ -321,7 +321,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 }
 
-// step steps the Algorithm. A contest begins when nobody's work is in its way.
+// step steps the Algorithm. A contest begins when no member's work is in its way.
 func (m *Machine) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
 	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {

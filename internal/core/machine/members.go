@@ -14,35 +14,35 @@ type member struct {
 	election.Member
 	incarnation uint64
 	state       election.MemberState // as last notified
-	down        bool                 // counts as gone until it is heard again
-	eligibility election.Eligibility // why it does not stand, as it last said
-	saidAt      time.Time            // when it said so itself
+	down        bool                 // counts as gone until it is received again
+	eligibility election.Eligibility // why it is no candidate, as it last reported
+	saidAt      time.Time            // when it reported that itself
 	polled      bool                 // it is asked whether that still holds
-	deaf        bool                 // it has not answered that in time, nor said anything since
-	eligibleAt  time.Time            // when it said that it stands, and had not before
-	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
-	draining    bool                 // its work of an ended leadership may still run, as it last said
+	deaf        bool                 // it has not answered that in time, nor was it received since
+	eligibleAt  time.Time            // when it reported that it is a candidate, and had not before
+	gaveTurn    bool                 // it reported that it is a candidate, and the contest was called again for it to take over
+	draining    bool                 // its work of an ended leadership may still run, as it last reported
 	epoch       uint64               // of the token it last acknowledged
 	ackedAt     time.Time            // when it last acknowledged a leadership of ours
 	awaited     bool                 // its reply to a probe is awaited
 	probed      bool                 // it has been asked in this discovery
 	askedAt     time.Time            // when that was; zero: it has ended since
 	replied     bool                 // and has answered
-	reports     election.ID          // it leads, as this one says, and is not on our list yet
+	reports     election.ID          // the leader that it reports, which is not on our list yet
 
 	link        bool          // a connection stands
 	dialing     bool          // a dial is under way
-	anew        bool          // no dial has failed since its link ended, or since it leads without one
+	anew        bool          // no dial has failed since its link ended, or since it leads without a link
 	redial      time.Time     // not before
 	backoff     time.Duration // until the dial after that
-	heard       time.Time     // when it last said anything; zero: never
+	heard       time.Time     // when it was last received; zero: never
 	missed      time.Time     // when a dial to it last failed
 	proof       proof         // that its process has ended
 	used        time.Time     // when more than a routine message last went to it
 	comes       time.Time     // when that will have come, at the latest
-	pending     time.Time     // when the first of those went to which it has not said anything; zero: it has
+	pending     time.Time     // when the first of those went since which it was not received; zero: it was
 	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
-	rebuffedAt  time.Time     // when it refused us as another process than it knows; zero: it did not
+	rebuffedAt  time.Time     // when it refused us as a different process; zero: it did not
 	refusal     error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
 	refusedAt   time.Time     // since when it does
 	version     uint64        // of the member states it has acknowledged
@@ -50,7 +50,7 @@ type member struct {
 	relays
 
 	since    time.Time // when it was put on the list, in this life
-	differs  bool      // its list is another than ours, as it last said
+	differs  bool      // its list differs from ours, as it last reported
 	nextPull time.Time // not before is it asked for that
 }
 
@@ -66,7 +66,7 @@ type proof struct {
 // it. It has no reference to its Machine: a method is given the time, and answers.
 type roll struct {
 	roster  roster.Roster
-	members []member        // lowest rank first, this one included
+	members []member        // lowest rank first, this member included
 	ranks   []election.Rank // the same, for the Algorithm
 	index   map[election.ID]int
 	me      int    // of this member in members
@@ -74,19 +74,19 @@ type roll struct {
 
 	self    election.ID
 	timing  election.Timing
-	joins   bool // other members have let this one in
+	joins   bool // members have admitted this member
 	noLinks bool // there is neither a detector nor a link
 }
 
 // statesChanged has the next heartbeats carry the members' states.
 func (r *roll) statesChanged() { r.version++ }
 
-// enlist takes up the member list: what the disk remembers, and what the configuration
-// says. It gives those that were removed.
+// enlist takes up the member list: what the disk remembers, and what the configuration has. It
+// returns the removed members.
 func (r *roll) enlist(c Config) (gone []election.Member) {
 	own := election.Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
 	if c.Self.Priority != 0 && !c.Joins {
-		own.Version, own.Fixed = 1, true // no configuration says it: all are to hear of it
+		own.Version, own.Fixed = 1, true // no configuration has it: all are to learn of it
 	}
 	r.self, r.timing, r.joins, r.noLinks = c.Self.ID, c.Timing, c.Joins, c.NoDetector
 	r.roster = roster.New(own, c.State.Members, c.Members)
@@ -109,7 +109,7 @@ func (r *roll) enlist(c Config) (gone []election.Member) {
 // rank puts the members in order after any of their ranks may have changed.
 func (r *roll) rank() {
 	slices.SortFunc(r.members, func(a, b member) int { return a.Compare(b.Rank) })
-	r.index = make(map[election.ID]int, len(r.members)) // a clone may share the old one
+	r.index = make(map[election.ID]int, len(r.members)) // a clone may share the old map
 	r.ranks = make([]election.Rank, len(r.members))
 	for i, e := range r.members {
 		r.index[e.ID], r.ranks[i] = i, e.Rank
@@ -117,7 +117,7 @@ func (r *roll) rank() {
 	r.me = r.index[r.self]
 }
 
-// enroll puts one more among the members.
+// enroll adds a member to the list.
 func (r *roll) enroll(known member) {
 	r.members = append(r.members, known)
 	r.rank()
@@ -131,8 +131,8 @@ func (r *roll) strike(i int) {
 	r.statesChanged()
 }
 
-// others calls f for every member but this one, highest rank first: who is
-// likeliest to lead hears first.
+// others calls f for every member but this member, highest rank first: the likeliest leader
+// receives first.
 func (r *roll) others(f func(i int, peer *member)) {
 	for i := len(r.members) - 1; i >= 0; i-- {
 		if i != r.me {
@@ -144,7 +144,7 @@ func (r *roll) others(f func(i int, peer *member)) {
 // Self is this member, as it ranks now.
 func (m *Machine) Self() election.Rank { return m.cfg.Self }
 
-// setState notes what is known of a member and tells when it has changed.
+// setState records what is known of a member and reports when it has changed.
 func (m *Machine) setState(i int, s election.MemberState) {
 	peer := &m.members[i]
 	if peer.state == s || i == m.me {
@@ -155,15 +155,15 @@ func (m *Machine) setState(i int, s election.MemberState) {
 	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
 }
 
-// MemberView is what a member knows of another.
+// MemberView is what a member knows of a peer.
 type MemberView struct {
 	election.Member
 	State       election.MemberState // [election.StateAdded] until more is known
 	Epoch       uint64               // of the token it last acknowledged to the leader
-	Heard       time.Time            // when it last said anything to this member; zero: never
+	Heard       time.Time            // when this member last received it; zero: never
 	Incarnation uint64               // 0: unknown
 	Eligibility election.Eligibility
-	Meta        map[string]string // what it tells of itself; not to be changed
+	Meta        map[string]string // what it publishes; not to be changed
 	Reaped      time.Time         // when the leader removes it if it stays away; zero: it does not
 	Electing    bool              // of this member itself: its Algorithm, or its request for leadership, awaits an answer
 }
@@ -171,15 +171,15 @@ type MemberView struct {
 // QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
 // those of its steps.
 type QuorumView struct {
-	Voters     [][]election.ID           // two sets while one takes over from another: each must agree
+	Voters     [][]election.ID           // two sets while a set replaces the last: each must agree
 	Term       uint64                    // the highest that this member knows
 	Lease      time.Time                 // until when what it leads may run; zero: it leads nothing
-	Answered   map[election.ID]time.Time // of a leader: when the beat left that each other voter has answered last; it counts to the lease from then
+	Answered   map[election.ID]time.Time // of a leader: when the beat left that each voter has answered last; it counts to the lease from then
 	Promise    time.Time                 // until when it grants no vote; zero: it grants them
-	PromisedTo election.ID               // whom it has heard lead; none: nobody since it started
+	PromisedTo election.ID               // the leader that it has received; none: it has received none since it started
 }
 
-// Members are all members as this one sees them, lowest rank first.
+// Members are all members as this member sees them, lowest rank first.
 func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))
 	for i, e := range m.members {

@@ -8,21 +8,21 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// listChunk is how many entries one message carries.
+// listChunk is how many entries a message carries.
 const listChunk = 128
 
-// membership is where this member itself stands with the others' lists.
+// membership is this member's own state on the members' lists.
 type membership struct {
 	place    place
 	nextPull time.Time // not before is anyone asked for its list
 }
 
-// place says where this member itself is.
+// place is this member's own state.
 type place uint8
 
 const (
 	onList  place = iota
-	offList       // it has left, or the others have it so: it stands aside until it is let in again
+	offList       // it has left, or members have it so: it is no candidate until it is admitted again
 	removed       // it was sent away: its process is about to end
 )
 
@@ -38,8 +38,8 @@ func (r *roll) Knows(id election.ID) bool {
 // Entry is a member's entry on the list, a tombstone too.
 func (r *roll) Entry(id election.ID) (election.Member, bool) { return r.roster.Entry(id) }
 
-// Fits reports whether the list has room for e, in the place of an entry with the
-// same id if there is one. An entry that is no larger than the one before fits.
+// Fits reports whether the list has room for e, in the place of an entry with the same id if there
+// is any. An entry that is no larger than before fits.
 func (r *roll) Fits(e election.Member) bool { return r.roster.Fits(e) }
 
 // change puts an entry of our own making on the list, above what it replaces.
@@ -70,9 +70,9 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 	m.save()
 }
 
-// spread tells news to everyone a link stands to, whom they concern included: a
-// leader so tells all, a follower its leader. Others learn by the digests. Without
-// a leader only who makes the news tells it: each to each would be n² messages.
+// spread sends news over each link, also to the member that it concerns: a leader so reaches all, a
+// follower its leader. The rest learn by the digests. Without a leader only its source sends the
+// news: each to each would be n² messages.
 func (m *Machine) spread(news []election.Member, from election.ID) {
 	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.tenure.Live() {
 		return
@@ -90,7 +90,7 @@ func (m *Machine) sendList(to int, entries []election.Member) {
 	}
 }
 
-// compareLists notes whether a member's list is another than ours, and asks for it.
+// compareLists records whether a member's list differs from ours, and asks for it.
 func (m *Machine) compareLists(i int, msg *election.Message) {
 	if m.cfg.NoDetector || msg.Kind == election.Members {
 		return // the rest of its list may be on its way
@@ -100,9 +100,9 @@ func (m *Machine) compareLists(i int, msg *election.Message) {
 	}
 }
 
-// pull asks a member for its list, which differs, as soon as it may: one is asked in a
-// heartbeat, and none twice in T. While a hundred join at once all lists differ, and if each
-// were sent to all there would be n³ entries under way.
+// pull asks a member for its list, which differs, as soon as it may: a single member is asked in a
+// heartbeat, and none twice in T. While a hundred join at once all lists differ, and if each were
+// sent to all there would be n³ entries under way.
 func (m *Machine) pull(i int) {
 	peer := &m.members[i]
 	if !peer.link {
@@ -162,9 +162,9 @@ func (m *Machine) applyEntry(e election.Member) {
 	}
 }
 
-// ranked takes note of this member's priority on the list: one that a user has set
-// holds, any other is corrected to what the process itself was started with, or
-// was told since.
+// ranked records this member's priority on the list: a priority that a user has set holds, any
+// different priority is corrected to what the process itself was started with, or has received
+// since.
 func (m *Machine) ranked(e election.Member) {
 	switch {
 	case e.Priority == m.cfg.Self.Priority:
@@ -180,9 +180,9 @@ func (m *Machine) ranked(e election.Member) {
 	}
 }
 
-// toldRank takes note of the rank with which a new process has presented itself: its
-// word on its own priority holds over what is on the list, and goes to all. A
-// configuration does not say it, and the address there stays each operator's own.
+// toldRank records the rank with which a new process has presented itself: its report of its own
+// priority holds over what is on the list, and goes to all. A configuration does not have it, and
+// the address there stays each operator's own.
 func (m *Machine) toldRank(rank election.Rank) {
 	e, _ := m.Entry(rank.ID)
 	if e.Rank == rank {
@@ -193,8 +193,8 @@ func (m *Machine) toldRank(rank election.Rank) {
 	m.change(e)
 }
 
-// rankOf is what a leader ranks by now: what its token says, unless that was
-// changed on the list since.
+// rankOf is what a leader ranks by now: what its token has, unless that was changed on the list
+// since.
 func (r *roll) rankOf(leader election.Rank) election.Rank {
 	if e, ok := r.Entry(leader.ID); ok && e.Version > 0 {
 		return e.Rank
@@ -242,7 +242,7 @@ func (m *Machine) dropMember(i int, e election.Member) {
 	m.endIfAllReplied()
 }
 
-// removedSelf: the others have removed this member.
+// removedSelf: the members have removed this member.
 func (m *Machine) removedSelf() {
 	m.place = removed
 	if m.yields {
@@ -255,7 +255,7 @@ func (m *Machine) removedSelf() {
 	}
 }
 
-// leaveLeadership gives up the lead of one that is no member any more; who follows only loses
+// leaveLeadership gives up the lead of a process that is no member any more; a follower only loses
 // its leader.
 func (m *Machine) leaveLeadership(why string) {
 	if m.tenure.Leading() {
@@ -265,8 +265,8 @@ func (m *Machine) leaveLeadership(why string) {
 	m.lose(election.CauseRemoved, true, why)
 }
 
-// delisted: the others have heard late that this member had left, which has come
-// back since. It stands aside until one of them lets it in again.
+// delisted: members have learned late that this member had left, which has come back since. It is
+// no candidate until a member admits it again.
 func (m *Machine) delisted() {
 	if m.place != onList {
 		return // it is leaving
@@ -279,8 +279,8 @@ func (m *Machine) delisted() {
 	m.rejoin(election.None)
 }
 
-// rejoin has the driver ask a member, or (None) everyone through whom this one
-// joins, to let it in. Before its start it is asking already.
+// rejoin has the driver ask a member, or (None) each through which this member joins, to admit it.
+// Before its start it is asking already.
 func (m *Machine) rejoin(through election.ID) {
 	if m.tenure.Started() {
 		m.do(election.Action{Kind: election.Rejoin, To: through})
@@ -300,9 +300,9 @@ func (m *Machine) relisted() {
 	}
 }
 
-// add puts a member on the list because the user says so, a removed one too. What
-// he does not say of a known one stays: its address, its priority unless that is
-// said, and that it only follows.
+// add puts a member on the list because the user asks for it, a removed member too. What the
+// request leaves out stays for a known member: its address, its priority unless it is given, and
+// that it only follows.
 func (m *Machine) add(e election.Member, withPriority bool) {
 	if e.ID.Kind() != m.cfg.Self.ID.Kind() {
 		return
@@ -326,7 +326,7 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 	}
 }
 
-// remove sends a member away because the user says so.
+// remove removes a member because the user asks for it.
 func (m *Machine) remove(id election.ID) {
 	if e, ok := m.Entry(id); ok && e.Departure == election.Present {
 		e.Departure = election.Removed
@@ -335,18 +335,18 @@ func (m *Machine) remove(id election.ID) {
 	}
 }
 
-// leave takes this member off the list: it gives up the lead and is gone for the
-// others until it joins again.
+// leave takes this member off the list: it gives up the lead and is gone for the members until it
+// joins again.
 func (m *Machine) leave() {
 	if m.tenure.Leading() {
-		m.place = offList // nobody asks it whether it stands
+		m.place = offList // no member asks it whether it is a candidate
 		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
 	}
 	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Departure != election.Removed {
 		e.Departure, e.New = election.Left, false
 		m.place = offList
 		m.change(e)
-		if !m.linked() { // it has just come, and nobody would hear of it
+		if !m.linked() { // it has just come, and no member would learn of it
 			e, _ = m.Entry(m.cfg.Self.ID)
 			m.others(func(i int, peer *member) {
 				if !peer.down {
@@ -357,8 +357,8 @@ func (m *Machine) leave() {
 	}
 }
 
-// joinAccepted takes in what the member that let us join has told: the list and,
-// if it knows one, who leads.
+// joinAccepted handles what the admitting member has sent: the list and, if it knows any, the
+// leadership.
 func (m *Machine) joinAccepted(list []election.Member, t election.Token, age time.Duration) {
 	m.merge(list, election.None)
 	bears := m.cfg.Timing.Bears()

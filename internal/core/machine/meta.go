@@ -9,9 +9,8 @@ import (
 
 // This file exchanges metadata, which package meta keeps.
 
-// mergeMeta takes in what another knows that members tell of themselves. A leader tells
-// all others with its next beat; everyone else leaves that to the digests, but for its
-// own word.
+// mergeMeta merges what a member knows of published metadata. A leader sends it to all with its
+// next beat; a follower leaves that to the digests, except for its own metadata.
 func (m *Machine) mergeMeta(list []election.Meta) {
 	if len(list) == 0 || m.cfg.NoDetector {
 		return
@@ -25,7 +24,7 @@ func (m *Machine) mergeMeta(list []election.Meta) {
 	}
 }
 
-// learn tells the driver what members say of themselves now.
+// learn gives the driver the metadata that members publish now.
 func (m *Machine) learn(news []election.Meta) {
 	for _, e := range news {
 		m.note("learns", e.ID, election.Token{}, "what it tells of itself")
@@ -33,7 +32,7 @@ func (m *Machine) learn(news []election.Meta) {
 	}
 }
 
-// spreadMeta tells everyone a link stands to.
+// spreadMeta sends it over each link.
 func (m *Machine) spreadMeta(news []election.Meta) {
 	if m.cfg.NoDetector || !m.tenure.Started() {
 		return
@@ -45,7 +44,7 @@ func (m *Machine) spreadMeta(news []election.Meta) {
 	})
 }
 
-// sendMeta tells one member.
+// sendMeta sends it to a member.
 func (m *Machine) sendMeta(to int, entries []election.Meta) {
 	for chunk := range slices.Chunk(entries, meta.Chunk) {
 		m.send(to, election.Message{Kind: election.Members, Meta: chunk})

@@ -11,10 +11,10 @@ import (
 // JoinBackoff bounds the pause between two rounds of asking to be let in.
 const JoinBackoff = time.Second
 
-// Newcomer is how a process asks to be let into a cluster: everyone through whom it may
-// join at once, round after round, until each has answered. Its Machine starts after the
-// first round, knowing what that has brought: a newcomer to a running cluster so never
-// claims before it has heard of the leader, and the first member of all waits for nobody.
+// Newcomer is how a process asks to be admitted to a cluster: each member through which it may join
+// at once, round after round, until each has answered. Its Machine starts after the first round,
+// knowing what that has brought. So a newcomer to a running cluster never claims before it knows of
+// the leader, and the first member of all waits for none.
 //
 // The driver asks; what the answers mean is decided here. The zero value is ready.
 type Newcomer struct {
@@ -25,8 +25,8 @@ type Newcomer struct {
 	pause    time.Duration
 }
 
-// Admission is what a newcomer is told by who lets it in: the member list and, if that
-// one follows any, the leadership, heard Age ago.
+// Admission is what a newcomer receives from the member that admits it: the member list and, if
+// that member follows any, the leadership, received Age ago.
 type Admission struct {
 	List  []election.Member
 	Token election.Token
@@ -36,8 +36,8 @@ type Admission struct {
 // BeginRound begins a round of asking.
 func (n *Newcomer) BeginRound() { n.best, n.fatal = nil, nil }
 
-// Answered takes in one answer of a round: an admission, a refusal, or (both nil) none.
-// It reports whether that one need not be asked again.
+// Answered handles an answer of a round: an admission, a refusal, or (both nil) none. It reports
+// whether that member need not be asked again.
 func (n *Newcomer) Answered(in *Admission, refusal error) bool {
 	switch {
 	case in != nil && n.best == nil:
@@ -55,9 +55,9 @@ func (n *Newcomer) Answered(in *Admission, refusal error) bool {
 	return true
 }
 
-// RoundOver ends a round. It gives what to step the Machine with, if anything. A refusal
-// that only a person can mend is fatal for one that nobody has let in; met says that it
-// knows the cluster without that: a member has taken its connection.
+// RoundOver ends a round. It returns what to step the Machine with, if anything. A refusal that
+// only a user can fix is fatal for a newcomer that no member has admitted; met: it knows the
+// cluster without that, because a member has taken its connection.
 func (n *Newcomer) RoundOver(met bool) (ev election.Event, tell bool, fatal error) {
 	best, refusal := n.best, n.fatal
 	n.admitted = n.admitted || best != nil

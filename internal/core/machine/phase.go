@@ -32,6 +32,6 @@ func (m *Machine) enterPhaseWithoutLeader() {
 	}
 }
 
-// undecided reports whether there is no leader, nor one about to be, and no answer is awaited that
-// may tell of one.
+// undecided reports whether there is no leader, nor about to be, and no answer is awaited that may
+// name a leader.
 func (m *Machine) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }

@@ -6,15 +6,16 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps a member from leading next to a cluster that refuses it. Two configurations that differ stay so until
-// a user changes one: a member that another has on no list does not lead. A list that came from members
-// differs for a moment only, for which this one asks to be let in. Two secrets keep two sides apart: the larger leads, or
-// of two alike the one with the greatest id.
+// This file keeps a member from leading next to a cluster that refuses it. Two configurations that
+// differ stay so until a user changes either: a member that is missing on a peer's list does not
+// lead. A list that came from members differs for a moment only, for which this member asks to be
+// admitted. Two secrets keep two sides apart: the larger leads, or of equal sides the side with the
+// greatest id.
 
-// refusals is whether live members of the list refuse this one.
+// refusals is whether live members of the list refuse this member.
 type refusals struct {
-	mayBeRefused bool          // a member has refused a connection of ours, and has not taken one since
-	refusedBy    []election.ID // because of which this one does not lead, the highest rank first; never changed in place
+	mayBeRefused bool          // a member has refused a connection of ours, and has not taken any since
+	refusedBy    []election.ID // because of which this member does not lead, the highest rank first; never changed in place
 }
 
 // refuses takes note of how a member has answered a dial of ours: it refuses us because of why, or (nil)
@@ -58,17 +59,19 @@ func (m *Machine) reviewRefusals() {
 	}
 }
 
-// RefusedBy are the members that refuse this one and for which it does not lead, the highest rank first; not
-// to be changed.
+// RefusedBy are the members that refuse this member and for which it does not lead, the highest
+// rank first; not to be changed.
 func (f *refusals) RefusedBy() []election.ID { return f.refusedBy }
 
-// outnumbered reports whether the members that refuse this one for its secret or its settings are more than those on its
-// own side: itself, and the members that are up. A follower has that from its leader, to which alone it is connected.
+// outnumbered reports whether the members that refuse this member for its secret or its settings
+// are more than those on its own side: itself, and the members that are up. A follower has that
+// from its leader, its only connection.
 //
-// Of two sides of one size the one with the greatest id leads. Both sides know the ids, and nothing else of each other:
-// if the side that leads went on, a partition between two that lead would end with two leaders, and two that both
-// start would have none. A member that does not lead waits first, until the other side's leader has dialed it in
-// vain and has given up: until decided, if that is not zero.
+// Of two sides of equal size the side with the greatest id leads. Both sides know the ids, and
+// nothing else of each other: if the side that leads went on, a partition between two that lead
+// would end with two leaders, and two that both start would have none. A member that does not lead
+// waits first, until the far side's leader has dialed it in vain and has given up: until decided,
+// if that is not zero.
 func (r *roll) outnumbered(leading bool, now time.Time) (yes bool, decided time.Time) {
 	refuse, side := 0, 1
 	theirs, ours, since := election.None, r.self, time.Time{}

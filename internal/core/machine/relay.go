@@ -7,30 +7,30 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file reaches members that no link can be made to, in the manner of SWIM's
-// indirect probes (Das, Gupta, Motivala 2002): another member, that both reach, passes
-// messages on. One passes a message on, never two, and one copy leaves for each that
-// comes in. A refusal needs none of this: that process is gone.
+// This file reaches members that no link can be made to, in the manner of SWIM's indirect probes
+// (Das, Gupta, Motivala 2002): a relay, which both reach, passes messages on. A single relay passes
+// a message on, never two, and a single copy leaves for each that comes in. A refusal needs none of
+// this: that process is gone.
 
 // fewRelays is how many a member of a large cluster asks at once; SWIM has three.
 const fewRelays = 3
 
 // relaying is how the message that is being taken in has come.
 type relaying struct {
-	byRelay bool // by another member
+	byRelay bool // by a relay
 }
 
-// relays is what a Machine knows of a member that it may reach by others alone.
+// relays is what a Machine knows of a member that it may reach only by relays.
 type relays struct {
-	via     election.ID   // who last passed on a message of its
-	viaAt   time.Time     // when; zero: nobody has
-	pingers []election.ID // who are to pass a question on to it, and have not said that they cannot
+	via     election.ID   // the relay of its last message
+	viaAt   time.Time     // when; zero: there was none
+	pingers []election.ID // the relays that are to pass a question on to it, and have not reported that they cannot
 	until   time.Time     // after that it does not answer
-	wants   []election.ID // whose messages wait for a dial to it
+	wants   []election.ID // members of which the messages wait for a dial to it
 	turn    int           // of the members, which asks next whether it has come back
 }
 
-// relayTo is the member by which messages go to another, if that is the way.
+// relayTo is the relay to a member, if that is the way.
 func (l *roll) relayTo(to int, now time.Time) (r int, ok bool) {
 	peer := &l.members[to]
 	if peer.viaAt.IsZero() || now.Sub(peer.viaAt) > l.farT() || peer.link && !peer.viaAt.After(peer.heard) {
@@ -40,18 +40,18 @@ func (l *roll) relayTo(to int, now time.Time) (r int, ok bool) {
 	return r, ok && r != l.me && !l.members[r].down
 }
 
-// reaches reports whether messages can go to a member, over a link or by another.
+// reaches reports whether messages can go to a member, over a link or by a relay.
 func (l *roll) reaches(i int, now time.Time) bool {
 	_, ok := l.relayTo(i, now)
 	return ok || l.members[i].link
 }
 
-// passes says which messages go by others: all but what a link alone is kept for.
+// passes returns which messages go by relays: all except what a link is kept for.
 func passes(k election.MessageKind) bool {
 	return k != election.Beat && k != election.Ack && k != election.Members && k != election.GetMembers && k != election.Relay
 }
 
-// pass has another member pass on a message.
+// pass has a relay pass on a message.
 func (m *Machine) pass(r int, msg *election.Message) {
 	m.send(r, election.Message{Kind: election.Relay, Carried: msg})
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
@@ -78,7 +78,7 @@ func (m *Machine) relayed(from int, msg *election.Message) {
 	}
 }
 
-// passOn does another the service. One that cannot says so.
+// passOn passes on a message as a relay. A relay that cannot reports so.
 func (m *Machine) passOn(from, to int, inner *election.Message) {
 	peer, asker := &m.members[to], m.members[from].ID
 	if !peer.link && !peer.missed.IsZero() && m.now.Sub(peer.missed) <= m.cfg.Timing.T() {
@@ -91,14 +91,14 @@ func (m *Machine) passOn(from, to int, inner *election.Message) {
 	m.send(to, election.Message{Kind: election.Relay, Carried: inner})
 }
 
-// cannotPass says that a member is not reached here either. What it carries names whom, as
-// a question to it: no frame is without a kind.
+// cannotPass reports that a member is not reached here either. What it carries names that member,
+// as a question to it: no frame is without a kind.
 func (m *Machine) cannotPass(asker int, to election.ID) {
 	m.send(asker, election.Message{Kind: election.Relay, Ended: true, Carried: &election.Message{Kind: election.Ping, From: m.members[asker].ID, To: to, Election: m.cfg.Election}})
 }
 
-// receivePassed takes in a message that came by another member. It shows that its
-// sender lives and how to reach it, and is no hearing of our own.
+// receivePassed handles a message that came by a relay. It shows that its sender lives and how to
+// reach it, and is not received from itself.
 func (m *Machine) receivePassed(by int, msg *election.Message) {
 	i, ok := m.index[msg.From]
 	if !ok || i == m.me || i == by || !passes(msg.Kind) {
@@ -113,7 +113,7 @@ func (m *Machine) receivePassed(by int, msg *election.Message) {
 	m.heed(m.index[msg.From], msg)
 }
 
-// reached takes note that another member passes on what i says.
+// reached records that a relay passes on what i sends.
 func (m *Machine) reached(i int, by election.ID) {
 	peer := &m.members[i]
 	anew := peer.viaAt.IsZero() || m.now.Sub(peer.viaAt) > m.farT()
@@ -133,8 +133,8 @@ func (m *Machine) reached(i int, by election.ID) {
 	m.passLost(i)
 }
 
-// passLost has another member pass on what a member may have lost: a dial is under way
-// with it, as vain as the last.
+// passLost has a relay pass on what a member may have lost: a dial is under way with it, as vain as
+// the last.
 func (m *Machine) passLost(i int) {
 	r, ok := m.relayTo(i, m.now)
 	if !ok {
@@ -151,9 +151,9 @@ func (m *Machine) passLost(i int) {
 	}
 }
 
-// pingIndirectly asks by others for a member that does not answer a dial: first whoever
-// passed for it last, then everyone. One that is down anyway is asked for by one
-// other at a time. When nobody can be asked, it has failed.
+// pingIndirectly asks by relays for a member that does not answer a dial: first its last relay,
+// then every member. A member that is down anyway is asked for by a single relay at a time. When no
+// relay can be asked, it has failed.
 func (m *Machine) pingIndirectly(i int) {
 	peer := &m.members[i]
 	if len(peer.pingers) > 0 {
@@ -161,7 +161,7 @@ func (m *Machine) pingIndirectly(i int) {
 	}
 	if _, ok := m.relayTo(i, m.now); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
 		if m.tenure.Beats() {
-			m.replyToProbe(peer.ID) // it hears no beats
+			m.replyToProbe(peer.ID) // it receives no beats
 		}
 		return
 	}
@@ -170,7 +170,7 @@ func (m *Machine) pingIndirectly(i int) {
 	switch {
 	case ok && m.mayPass(last, i, m.now) && m.members[last].link:
 		by = []int{last}
-		peer.via = election.None // once: when it fails, the others
+		peer.via = election.None // once: when it fails, the rest
 	case peer.down:
 		by = m.nextToAsk(i, m.now)
 	default:
@@ -180,7 +180,7 @@ func (m *Machine) pingIndirectly(i int) {
 		peer.pingers = append(peer.pingers, m.members[r].ID)
 	}
 	if len(by) == 0 {
-		if peer.viaAt = (time.Time{}); !peer.dialing { // else the dial will tell
+		if peer.viaAt = (time.Time{}); !peer.dialing { // else the dial will show
 			m.unreachedIndirectly(i, "nobody can pass a message on to it")
 		}
 		return
@@ -194,8 +194,8 @@ func (m *Machine) pingIndirectly(i int) {
 	m.alarms.Wake(peer.until)
 }
 
-// asked reports whether something of this member's own was lost with a dial that has failed: one made to
-// pass on what another has to say is not its concern.
+// asked reports whether something of this member's own was lost with a dial that has failed: a dial
+// made as a relay is not its concern.
 func (peer *member) asked(self election.ID) bool {
 	return slices.ContainsFunc(peer.unconfirmed, func(s sent) bool {
 		return s.lost && !s.proof && (s.msg.Kind != election.Relay || s.msg.Carried.From == self)
@@ -208,9 +208,9 @@ func (l *roll) mayPass(r, i int, now time.Time) bool {
 	return r != i && r != l.me && !peer.down && (peer.link || peer.missed.IsZero() || now.Sub(peer.missed) > l.timing.T())
 }
 
-// allToAsk is everyone that may be asked. In a large cluster it is a few that a link
-// stands to: where all dial all, as at its birth, each would else ask everyone for
-// everyone. The rest get their turn one by one.
+// allToAsk is every member that may be asked. In a large cluster it is a few with a link: where all
+// dial all, as at its birth, each would otherwise ask each for each. The rest get their turn
+// singly.
 func (l *roll) allToAsk(i int, now time.Time) (by []int) {
 	most, large := probeWave, len(l.members) > probeWave+1
 	if large {
@@ -224,7 +224,7 @@ func (l *roll) allToAsk(i int, now time.Time) (by []int) {
 	return by
 }
 
-// nextToAsk is one member at a time, those with a link only.
+// nextToAsk is a single member at a time, only of those with a link.
 func (l *roll) nextToAsk(i int, now time.Time) []int {
 	peer := &l.members[i]
 	for range l.members {
@@ -236,7 +236,7 @@ func (l *roll) nextToAsk(i int, now time.Time) []int {
 	return nil
 }
 
-// cannot hears that a member cannot pass anything on to i.
+// cannot records that a relay cannot pass anything on to i.
 func (m *Machine) cannot(by election.ID, i int) {
 	peer := &m.members[i]
 	at := slices.Index(peer.pingers, by)
@@ -248,8 +248,8 @@ func (m *Machine) cannot(by election.ID, i int) {
 	}
 }
 
-// unreachedIndirectly: a member is not reached by others either. If one was asked that had
-// passed messages on before, all are asked next.
+// unreachedIndirectly: a member is not reached by relays either. If its last relay was asked, all
+// are asked next.
 func (m *Machine) unreachedIndirectly(i int, why string) {
 	peer := &m.members[i]
 	peer.pingers = nil
@@ -262,7 +262,7 @@ func (m *Machine) unreachedIndirectly(i int, why string) {
 		return
 	}
 	if m.tenure.LedBy(m.members[i].ID) {
-		return // the vouchers tell
+		return // the members that vouch decide
 	}
 	if peer.ID == m.watched {
 		m.markDown(i, election.CauseSilent, false, why)
@@ -272,8 +272,8 @@ func (m *Machine) unreachedIndirectly(i int, why string) {
 	m.step(election.Event{Kind: election.PeerDown, Peer: peer.ID})
 }
 
-// dialedInVain settles what waited for a dial that has failed. silent: the member may
-// be reached by others.
+// dialedInVain settles what waited for a dial that has failed. silent: the member may be reached by
+// relays.
 func (m *Machine) dialedInVain(i int) {
 	wants, id := m.members[i].wants, m.members[i].ID
 	m.members[i].wants = nil
@@ -289,8 +289,9 @@ func (m *Machine) dialedInVain(i int) {
 	})
 }
 
-// outbid tells a leader of whom another says that it leads with a lower token than we
-// hold: there may be no link over which we hear it, and nobody else may know better.
+// outbid sends a leader the higher token that we hold, if a member reports that it leads with a
+// lower token: there may be no link over which we receive it, and we may be the only member that
+// knows better.
 func (m *Machine) outbid(t election.Token, told int) {
 	if i, ok := m.index[t.Leader.ID]; ok && i != told && i != m.me {
 		m.replyToProbe(t.Leader.ID)

@@ -8,18 +8,17 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
-// This file tells the removed so. Who is away when it is removed hears of it when it
-// returns to any that is on its list; but one that has removed, on its side, all
-// that could tell it would never ask. A leader therefore dials those it has still
-// to tell.
+// This file notifies the removed. A member that is away when it is removed learns of it when it
+// returns to any that is on its list; but a member that has removed, on its side, all that could
+// notify it would never ask. A leader therefore dials those it has still to notify.
 
-// removalNotices is what a leader has still to tell to whom.
+// removalNotices is what a leader has still to send to the removed.
 type removalNotices struct {
-	unnotified  []election.ID // removed, and not known to have heard of it; never changed in place
-	notifying   election.ID   // who is being dialed for it, or told; None: nobody
+	unnotified  []election.ID // removed, and not known to have received that; never changed in place
+	notifying   election.ID   // the removed member that is dialed for it, or notified; None: there is none
 	notifyUntil time.Time     // when it hangs up
 	nextNotice  time.Time     // not before
-	yields      bool          // it ends, for whom it has removed, when that is on disk
+	yields      bool          // it ends, for the member that it has removed, when that is on disk
 }
 
 // reap removes a member that has been away for too long, if this member leads.
@@ -38,15 +37,15 @@ func reap(m *Machine) {
 	}
 }
 
-// mustNotify notes whom a leader has to tell that it is a member no more.
+// mustNotify records which processes a leader has to notify that they are members no more.
 func (n *removalNotices) mustNotify(e election.Member, now time.Time) {
 	if e.Departure == election.Removed && !slices.Contains(n.unnotified, e.ID) {
 		n.unnotified = append(slices.Clone(n.unnotified), e.ID)
-		n.nextNotice = later(n.nextNotice, now.Add(maxBackoff)) // it was notified on its link, if there was one
+		n.nextNotice = later(n.nextNotice, now.Add(maxBackoff)) // it was notified on its link, if there was any
 	}
 }
 
-// notifyRemoved dials one of the removed a second, in turn, until each has heard, or has
+// notifyRemoved dials a removed member each second, in turn, until each was notified, or has
 // refused.
 func (m *Machine) notifyRemoved() {
 	if m.notifying != election.None {
@@ -92,7 +91,8 @@ func (n *removalNotices) notified(id election.ID) {
 	n.unnotified = slices.DeleteFunc(slices.Clone(n.unnotified), func(other election.ID) bool { return other == id })
 }
 
-// noticeLink takes in what the driver says of the link to the removed member that is being told.
+// noticeLink handles what the driver reports of the link to the removed member that is being
+// notified.
 func (m *Machine) noticeLink(ev election.Event) {
 	id := m.notifying
 	switch {
@@ -111,14 +111,14 @@ func (m *Machine) noticeLink(ev election.Event) {
 		m.removedBy(id, ev.Member)
 		return
 	case ev.Kind == election.DialFailed && (ev.Refused || ev.Err != nil && ev.Err != election.ErrSameID && ev.Err != election.ErrOldIncarnation):
-		m.notified(id) // its process is gone, or another: if it returns, it asks
+		m.notified(id) // its process is gone, or replaced: if it returns, it asks
 	}
 	m.endNotice()
 }
 
-// removedBy: one that we have removed has removed us. Whoever hears other members
-// leaves it to them, who know of one of the removals first. Of two that are alone
-// the lower ends, and takes its own removal back: exactly one of them is left.
+// removedBy: a member that we have removed has removed us. A member that receives further members
+// leaves it to them, which know of the first of the removals. Of two without further members the
+// lower ends, and takes its own removal back: exactly one of them is left.
 func (m *Machine) removedBy(id election.ID, tombstone election.Member) {
 	other, ok := m.Entry(id)
 	if !ok || other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || !other.Above(m.cfg.Self) {
@@ -136,12 +136,12 @@ func (m *Machine) removedBy(id election.ID, tombstone election.Member) {
 	}
 }
 
-// Yields reports whether this member ends for one that it has removed and that has removed it, as
-// soon as its disk answers.
+// Yields reports whether this member ends for a member that it has removed and that has removed it,
+// as soon as its disk answers.
 func (n *removalNotices) Yields() bool { return n.yields }
 
-// endYield ends this member as soon as its disk has it that the other one holds, or
-// refuses: else it would send that one away when it is added again.
+// endYield ends this member as soon as its disk has it that the winner holds, or refuses: otherwise
+// it would remove the winner when it is added again.
 func (m *Machine) endYield() {
 	if m.yields && !m.disk.Busy() {
 		m.yields = false

@@ -5,8 +5,8 @@ import "github.com/batuta-dev/batuta/election"
 // This file keeps the newest leadership and the member list on disk. A member that cannot
 // save in time does not lead and reports that: see [epoch.Health].
 
-// save writes the newest leadership. One Save is outstanding at most, and none
-// writes less than the disk has.
+// save writes the newest leadership. At most a single Save is outstanding, and none writes less
+// than the disk has.
 func (m *Machine) save() {
 	if m.disk.Busy() {
 		if m.disk.Hung() {
@@ -52,7 +52,7 @@ func (m *Machine) saved(err error) {
 	written := m.tenure.Mine(m.tenure.Next()) && !m.tenure.Next().Above(m.disk.Writing()) && !m.tenure.Live() // else it leads already
 	overtaken := written && m.overtaken()
 	if overtaken || written && m.holdsContest() {
-		m.drop() // its turn comes when the other has stopped, or led
+		m.drop() // its turn comes when the present leader has stopped, or led
 	}
 	switch {
 	case m.tenure.Next().Defined() && m.tenure.Next().Above(m.disk.Writing()):
@@ -115,8 +115,8 @@ func (m *Machine) slowly() {
 	}
 }
 
-// withdraw gives up our claim, if there is one: this member is no candidate now. Members that
-// wait for it to lead receive that, and go on at once.
+// withdraw gives up our claim, if there is any: this member is no candidate now. Members that wait
+// for it to lead receive that, and go on at once.
 func (m *Machine) withdraw() {
 	mine := m.tenure.Mine(m.tenure.Next())
 	if mine {

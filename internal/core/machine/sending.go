@@ -6,14 +6,14 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file sends: what every message says, and which way it goes.
+// This file sends: what every message carries, and which way it goes.
 
 // send sends msg to a member, dialing it when no link stands.
 func (m *Machine) send(to int, msg election.Message) {
 	m.post(to, m.fill(m.members[to].ID, msg))
 }
 
-// fill says from whom a message is, and what every message says.
+// fill sets the sender of a message, and what every message carries.
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
 	m.saysNow(&msg)
@@ -23,7 +23,7 @@ func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	return &msg
 }
 
-// saysNow has a message say what every message says of its sender, as it is now.
+// saysNow gives a message what every message carries of its sender, as it is now.
 func (m *Machine) saysNow(msg *election.Message) {
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.Standing(), m.roster.Digest(), m.tenure.Draining()
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)

@@ -6,14 +6,14 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file says whether this member itself stands for election, and lets it stand
-// again: see [election.Eligibility]. What others say of themselves is in eligibility.go.
+// This file has whether this member itself is a candidate, and makes it a candidate again: see
+// [election.Eligibility]. What members report of themselves is in eligibility.go.
 
-// standing is why this member itself does not stand, beside what other parts know.
+// standing is why this member itself is no candidate, besides what the rest of the parts know.
 type standing struct {
 	closing    bool   // its process is about to end
 	unhealthy  bool   // its own check has failed
-	lastResort bool   // it stands all the same: nobody healthy leads, nor is in reach
+	lastResort bool   // it is a candidate all the same: no healthy member leads, nor is in reach
 	retired    bool   // there is nothing to do for this member as a leader
 	resigned   uint64 // we stand aside until a leadership above this epoch that lasted has ended; 0: we do not
 }
@@ -22,7 +22,7 @@ type standing struct {
 // lasted for 2·T; with 0 it stands again.
 func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
 
-// eligibility says why this member does not stand.
+// eligibility returns why this member is no candidate.
 func (m *Machine) eligibility() election.Eligibility {
 	switch {
 	case m.place != onList:
@@ -63,9 +63,9 @@ func (m *Machine) Standing() election.Eligibility {
 	return election.LastResort
 }
 
-// eligible reports whether a member may be elected, in our eyes: one that stands
-// as a last resort is a rival of such alone. Where we have found the leader lost, one that
-// stands next is about to find that out, too.
+// eligible reports whether a member may be elected, as we see it: a candidate of last resort is a
+// rival only of such. If we have found the leader lost, a member that is a candidate next is about
+// to find that out, too.
 func (m *Machine) eligible(peer *member) bool {
 	switch peer.eligibility {
 	case election.Eligible:
@@ -82,7 +82,7 @@ func (m *Machine) eligible(peer *member) bool {
 // appears within 2·T.
 func (m *Machine) reconsider() {
 	if m.tenure.Draining() {
-		return // the others have not been told yet
+		return // the members have not been notified yet
 	}
 	if m.resigned > 0 || m.disk.Slow() || m.unhealthy && m.cfg.LeadUnhealthy {
 		m.alarms.Set(timerEligible, m.now.Add(2*m.cfg.Timing.T()))
@@ -135,9 +135,9 @@ func (m *Machine) standAgain(why string) {
 	m.preempt()
 }
 
-// setHealth hears from this member's own check. Who is unhealthy gives up the
-// lead and does not claim; with LeadUnhealthy it does when nobody else has within
-// 2·T and nobody healthy is in reach.
+// setHealth records the result of this member's own check. An unhealthy member gives up the lead
+// and does not claim; with LeadUnhealthy it does if there was no leader for 2·T and no healthy
+// member is in reach.
 func (m *Machine) setHealth(ok bool) {
 	if m.unhealthy == !ok {
 		return
@@ -156,11 +156,12 @@ func (m *Machine) setHealth(ok bool) {
 	}
 }
 
-// Paused returns when a pause ends, zero without one, and the member that keeps the lead until then.
+// Paused returns when a pause ends, zero without a pause, and the member that keeps the lead until
+// then.
 func (m *Machine) Paused() (time.Time, election.ID) { return m.maintenance.Until(m.now) }
 
-// setCandidacy hears whether there is anything to do for this member as a leader. While
-// there is nothing it gives up the lead and does not claim, also where nobody else does.
+// setCandidacy records whether there is anything to do for this member as a leader. While there is
+// nothing it gives up the lead and does not claim, even if no member does.
 func (m *Machine) setCandidacy(on bool) {
 	if m.retired == !on {
 		return
@@ -177,7 +178,7 @@ func (m *Machine) setCandidacy(on bool) {
 	}
 }
 
-// tryLastResort has an unhealthy member stand, if it may and nobody healthy is in
+// tryLastResort makes an unhealthy member a candidate, if it may be and no healthy member is in
 // sight that could lead instead.
 func (m *Machine) tryLastResort() {
 	if !m.unhealthy || !m.cfg.LeadUnhealthy {
@@ -192,10 +193,10 @@ func (m *Machine) tryLastResort() {
 	m.lastResort = true
 }
 
-// needsNoLastResort: another leads, or a healthy member is there that may.
+// needsNoLastResort: there is a leader, or a healthy member that may lead.
 func (s *standing) needsNoLastResort() { s.lastResort = false }
 
-// campaign begins a contest because the user asks for one.
+// campaign begins a contest because the user asks for it.
 func (m *Machine) campaign() {
 	m.note("campaigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
 	if m.resigned > 0 || m.retired {
@@ -204,7 +205,7 @@ func (m *Machine) campaign() {
 		m.alarms.Cancel(timerEligible)
 		if m.tenure.Leaderless() {
 			m.reconsider()                  // it may be unhealthy, too
-			m.standAgain("it was asked to") // the others hold a contest without it
+			m.standAgain("it was asked to") // the members hold a contest without it
 		}
 	}
 	if m.tenure.Started() && m.mode == idle && !m.tenure.Next().Defined() {

@@ -10,13 +10,13 @@ const (
 	timerDiscovery = "machine:discovery" // give up waiting for replies about the highest epoch
 	timerVouch     = "machine:vouch"     // give up waiting for vouchers
 	timerHandover  = "machine:handover"  // ask the lower leader again
-	timerEligible  = "machine:eligible"  // nobody leads: a resigned member stands again
+	timerEligible  = "machine:eligible"  // there is no leader: a resigned member is a candidate again
 	timerSave      = "machine:save"      // try a failing disk again
 	timerHung      = "machine:hung"      // the disk has not answered for T
-	timerHeir      = "machine:heir"      // give up waiting for the claim of the one to whom the lead was left
-	timerElsewhere = "machine:elsewhere" // nobody with this member's id was where the list has it: ask again
+	timerHeir      = "machine:heir"      // give up waiting for the claim of the member to which the lead was left
+	timerElsewhere = "machine:elsewhere" // no process with this member's id was where the list has it: ask again
 	timerPause     = "machine:pause"     // a pause ends
-	timerPoll      = "machine:poll"      // give up waiting for those who may stand again
+	timerPoll      = "machine:poll"      // give up waiting for members that may be candidates again
 )
 
 // fire acts on a timer that has run out.

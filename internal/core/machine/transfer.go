@@ -6,17 +6,18 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file hands the lead over to a member by name. The leader steps down and names its
-// heir; that one claims at once, and the others leave the contest to it for T.
+// This file hands the lead over to a member by name. The leader steps down and names its heir; the
+// heir claims at once, and the rest leave the contest to it for T.
 
-// inheritance is to whom the lead is left, by its last leader or, while we drain, by us.
+// inheritance is the member to which the lead is left, by its last leader or, while we drain, by
+// us.
 type inheritance struct {
-	heir election.ID // None: whoever wins
+	heir election.ID // None: the winner leads
 }
 
-// AdmitTransfer says whether this member, the leader, can hand the lead over to a member:
-// nil, [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
-// [election.ErrUnfit] and says why not. To hand it over to itself is nothing to do.
+// AdmitTransfer reports whether this member, the leader, can hand the lead over to a member: nil,
+// [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps [election.ErrUnfit] and
+// has the reason. To hand it over to itself is nothing to do.
 func (m *Machine) AdmitTransfer(to election.ID) error {
 	i, ok := m.index[to]
 	switch {
@@ -48,13 +49,13 @@ func (m *Machine) AdmitTransfer(to election.ID) error {
 	return nil
 }
 
-// eligibleNext reports whether a member stands once the present leadership has ended: one
-// that has resigned does then.
+// eligibleNext reports whether a member is a candidate once the present leadership has ended: a
+// resigned member is then.
 func (peer *member) eligibleNext() bool {
 	return peer.eligibility == election.Eligible || peer.eligibility == election.StandsNext || peer.eligibility == election.IneligibleResigned
 }
 
-// transfer steps down for one member alone, if it may.
+// transfer steps down for a single member, if it may.
 func (m *Machine) transfer(to election.ID) {
 	if err := m.AdmitTransfer(to); err != nil {
 		m.note("refuses", to, m.tenure.Held(), "to hand over: "+err.Error())
@@ -76,7 +77,7 @@ func (r *roll) fit(heir election.ID) bool {
 	return ok && (i == r.me || !r.members[i].down && r.members[i].eligibleNext())
 }
 
-// leaveTo takes note of who is to lead next, behind a leadership that has ended.
+// leaveTo records which member is to lead next, behind a leadership that has ended.
 func (m *Machine) leaveTo(heir election.ID) {
 	if heir == m.cfg.Self.ID {
 		m.resignUntilAbove(0) // it is asked to lead
@@ -86,7 +87,7 @@ func (m *Machine) leaveTo(heir election.ID) {
 	}
 }
 
-// inherits has a contest wait for the heir, who claims instead of beginning one.
+// inherits has a contest wait for the heir, which claims instead of beginning a contest.
 func (m *Machine) inherits() bool {
 	switch {
 	case m.heir == election.None:
@@ -101,7 +102,7 @@ func (m *Machine) inherits() bool {
 	return true
 }
 
-// disinherit leaves the lead to whoever wins.
+// disinherit leaves the lead to the winner.
 func (m *Machine) disinherit() {
 	m.heir = election.None
 	m.alarms.Cancel(timerHeir)

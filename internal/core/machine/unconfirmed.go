@@ -7,16 +7,15 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps what has been sent to a member until it is taken to have come, and says
-// it again when the connection ends before that: message delivery is reliable
-// (docs/sources.md, "Epochs"). Everything in it is dropped where it is late, or comes twice.
+// This file keeps what has been sent to a member until it is taken to have come, and resends it
+// when the connection ends before that: message delivery is reliable (docs/sources.md, "Epochs").
+// Everything in it is dropped where it is late, or comes twice.
 //
-// To the member that the algorithm watches, the algorithm's messages are kept until an
-// answer to something later proves that they have come: what a ring has lost would be
-// missed for a whole turn of its slowest. Of all else the newest is kept, until anything is
-// heard of that member.
+// To the member that the algorithm watches, the algorithm's messages are kept until an answer to
+// something later proves that they have come: what a ring has lost would be missed for a whole turn
+// of its slowest. Of all else the newest is kept, until that member is received.
 
-// mostUnconfirmed bounds what is kept for one member; the oldest makes way.
+// mostUnconfirmed bounds what is kept for a member; the oldest is dropped.
 const mostUnconfirmed = 8
 
 // sent is a message that may not have come.
@@ -37,8 +36,8 @@ func (p *member) sends(msg *election.Message, first, now time.Time, proof bool) 
 	}
 }
 
-// ofContest reports whether a message is the algorithm's. What the Machine's own ask for,
-// or tell, is asked for or told again anyway.
+// ofContest reports whether a message is the algorithm's. What the Machine's own messages ask for,
+// or report, is repeated anyway.
 func ofContest(k election.MessageKind) bool {
 	switch k {
 	case election.Probe, election.ProbeReply, election.Resign, election.Handover, election.Members, election.GetMembers, election.Named:
@@ -78,7 +77,7 @@ func (p *member) dialLost(now time.Time, within time.Duration) {
 	p.loses(func(sent) bool { return true })
 }
 
-// loses takes note that those are lost, until they are said again.
+// loses records that those are lost, until they are resent.
 func (p *member) loses(those func(sent) bool) {
 	p.unconfirmed = slices.Clone(p.unconfirmed)
 	for i, s := range p.unconfirmed {
@@ -90,8 +89,8 @@ func isLost(s sent) bool     { return s.lost }
 func needsProof(s sent) bool { return s.proof }
 func isQuestion(s sent) bool { return s.msg.Kind == election.Probe }
 
-// repeat says once more, in its order, what may have been lost. What needs proof is said
-// again with every connection that ends, the rest once.
+// repeat resends, in its order, what may have been lost. What needs proof is resent with every
+// connection that ends, the rest once.
 func (m *Machine) repeat(i int, lost []sent) {
 	peer := &m.members[i]
 	peer.keep(func(s sent) bool {
