@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
+	"github.com/batuta-dev/batuta/internal/nfc"
 )
 
 // ID names a member. It is unique in its cluster, never changes while the process lives, and is
@@ -51,7 +51,7 @@ func ParseID(s string) (ID, error) {
 	case !utf8.ValidString(s):
 		return None, fmt.Errorf("id %q is not UTF-8", s)
 	}
-	if s = norm.NFC.String(s); len(s) > MaxID {
+	if s = nfc.String(s); len(s) > MaxID {
 		return None, fmt.Errorf("id of %d bytes in Unicode's form NFC is too long: at most %d", len(s), MaxID)
 	}
 	for i, r := range s {

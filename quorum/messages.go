@@ -137,6 +137,9 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		}
 		c.stepRaft(msg)
 	default:
+		if (want == pb.MsgVoteResp || want == pb.MsgPreVoteResp) && !msg.GetReject() {
+			p.granted = msg.GetTerm()
+		}
 		c.stepRaft(msg)
 	}
 }

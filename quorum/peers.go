@@ -47,6 +47,7 @@ type peer struct {
 	changed uint64    // with voids, the last change in its log: see [roster]
 
 	acked    int64         // the latest stamp of this term that it acknowledged
+	granted  uint64        // the last term for which it granted this member its vote, or would
 	promise  time.Duration // with it: the longer T of an earlier process; 0: it has none
 	match    uint64        // up to where its log matches the leader's, for a heartbeat
 	request  *pb.Message   // the last request for its vote

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
@@ -118,9 +120,21 @@ func (c *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 
 // Votes returns the voters and the present state of their votes.
 func (c *voter) Votes() machine.QuorumView {
-	v := machine.QuorumView{Voters: c.Voters(), Term: c.Highest(), Lease: c.Guard(), Promise: c.patience}
+	v := machine.QuorumView{Voters: c.Voters(), Term: c.Highest(), Lease: c.Guard(), Promise: c.patience, CampaignAt: c.campaignAt}
 	if p := c.peerBy(c.follows.from); p != nil && !c.patience.IsZero() {
 		v.PromisedTo = p.rank.ID
+	}
+	if c.asks {
+		st := c.status()
+		term := st.GetTerm()
+		if v.Granted = 1; st.RaftState == raft.StatePreCandidate {
+			term++ // it asks whether it would be granted
+		}
+		for i := range c.peers {
+			if p := &c.peers[i]; p.granted == term && c.roster.votes(p.number) {
+				v.Granted++
+			}
+		}
 	}
 	if !c.serves() {
 		return v

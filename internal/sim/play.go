@@ -22,6 +22,35 @@ type Outcome struct {
 	Messages map[election.MessageKind]int // sent since the last mark; nil unless logged
 	Leader   election.ID                  // of the highest token that any member has at the end
 	Ended    []time.Duration              // when each possible step was over; nil unless logged
+	Waits    []Wait                       // what ran out at members, by From; nil unless logged
+}
+
+// Wait is what ran out at a member, or was to. Until and Ended are of the world's time.
+type Wait struct {
+	Member             election.ID
+	What               machine.Wait
+	From, Until, Ended time.Duration // Ended: when it changed or ended; never: it had not
+}
+
+// waits records what runs out at p since its last step.
+func waits(w *world, p *process) {
+	now := slices.DeleteFunc(machine.Waits(p.machine), func(x machine.Wait) bool { return x.Until.IsZero() && x.Need == 0 })
+	p.runs = slices.DeleteFunc(p.runs, func(i int) bool {
+		if k := slices.Index(now, w.waits[i].What); k >= 0 {
+			now = slices.Delete(now, k, k+1)
+			return false
+		}
+		w.waits[i].Ended = w.now
+		return true
+	})
+	for _, x := range now {
+		at := w.now
+		if !x.Until.IsZero() {
+			at = p.clock.when(x.Until.Sub(epochOfTime))
+		}
+		p.runs = append(p.runs, len(w.waits))
+		w.waits = append(w.waits, Wait{w.name(p), x, w.now, at, never})
+	}
 }
 
 // Play runs the scenario and passes all that happens to log, which may be nil. Its error is a
@@ -50,14 +79,14 @@ func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 	var o Outcome
 	for i := range s.Steps {
 		if err := w.take(s, &s.Steps[i], &o); err != nil {
-			o.Elapsed = w.now
+			o.Elapsed, o.Waits = w.now, w.waits
 			return o, err
 		}
 		if log != nil {
 			o.Ended = append(o.Ended, w.now)
 		}
 	}
-	o.Elapsed, o.Messages = w.now, w.checks.counted
+	o.Elapsed, o.Messages, o.Waits = w.now, w.checks.counted, w.waits
 	var top election.Token
 	for _, p := range w.procs {
 		if p.view.Above(top) {

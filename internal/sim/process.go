@@ -46,6 +46,7 @@ type process struct {
 
 	peers   []peer      // by slot
 	stalled []*endpoint // arrivals that wait for a thaw
+	runs    []int       // in world.waits: those that go on
 
 	view    election.Token // as announced to its watchers; zero: undefined
 	says    string         // its metadata; empty: none
@@ -210,6 +211,9 @@ func (w *world) turn(p *process, first func()) {
 		}
 	}
 	p.busy = false
+	if w.log != nil {
+		waits(w, p)
+	}
 	if len(p.after) > 0 {
 		clear(p.after)
 		p.after = p.after[:0]

@@ -37,6 +37,7 @@ type world struct {
 	connections uint64            // opened so far, each counted at both its ends
 	moves       int               // changes of leaders of named elections
 	log         func(trace.Entry) // nil: no log
+	waits       []Wait            // while there is a log
 }
 
 func newWorld() *world {
@@ -49,7 +50,7 @@ func newWorld() *world {
 func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
 	w.quorum, w.telling = false, false // until a process starts
-	w.moves = 0
+	w.moves, w.waits = 0, nil
 	w.now, w.flights, w.connections = 0, 0, 0
 	w.queue.reset()
 	w.guards = w.guards[:0]

@@ -18,14 +18,14 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/ballot", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure", "internal/core/machine", "internal/core/named", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/ballot", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure", "internal/core/machine", "internal/core/named", "internal/core/named/codec", "internal/nfc", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
 	// Packages that a service imports.
-	"election":              {},
+	"election":              {"internal/nfc"},
 	"election/bully":        {"election"},
 	"election/ring":         {"election"},
 	"quorum":                {"election", "internal/core/attest", "internal/core/epoch", "internal/core/machine", "internal/core/meta", "internal/core/pause", "internal/core/reaper"},
@@ -57,7 +57,9 @@ var mayImport = map[string][]string{
 	"internal/core/pause":           {"election"},
 	"internal/core/machine":         {"election", "internal/core/alarm", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure"},
 	"internal/core/reaper":          {"election"},
-	"internal/core/named":           {"election", "internal/core/machine", "internal/core/tenure"},
+	"internal/core/named":           {"election", "internal/core/machine", "internal/core/named/codec", "internal/core/tenure", "internal/nfc"},
+	"internal/core/named/codec":     {},
+	"internal/nfc":                  {},
 	"internal/superpeer":            {},
 	"internal/superpeer/coordinate": {"internal/superpeer"},
 

@@ -83,6 +83,16 @@ func (a *Alarms) Due(now time.Time) (name string, ok bool) {
 	return name, ok
 }
 
+// First returns when the first of the armed timers with such a name is due; zero: none is armed.
+func (a *Alarms) First(such func(name string) bool) (at time.Time) {
+	for _, t := range a.timers {
+		if such(t.name) && (at.IsZero() || t.at.Before(at)) {
+			at = t.at
+		}
+	}
+	return at
+}
+
 // Names are those of the armed timers, in the order in which they were set.
 func (a *Alarms) Names() []string {
 	names := make([]string, len(a.timers))

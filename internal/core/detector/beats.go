@@ -32,8 +32,12 @@ func (d *Detector) Acked(now, at time.Time) {
 // Unheard reports whether members are received although none has acknowledged for as long
 // as is borne, or where beats are rare for what an answer and the next beat take.
 func (d *Detector) Unheard(now time.Time) bool {
-	bears := max(d.timing.Bears(), 2*d.timing.TMax+d.timing.Heartbeat)
-	return d.Accompanied(now) && now.After(d.Excuse(d.ackedAt.Add(bears)))
+	return d.Accompanied(now) && now.After(d.UnheardAt())
+}
+
+// UnheardAt returns until when an acknowledgement must arrive.
+func (d *Detector) UnheardAt() time.Time {
+	return d.Excuse(d.ackedAt.Add(max(d.timing.Bears(), 2*d.timing.TMax+d.timing.Heartbeat)))
 }
 
 // TakeBeat notes a beat of the leader, to be acknowledged by its stamp.

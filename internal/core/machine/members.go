@@ -177,6 +177,47 @@ type QuorumView struct {
 	Answered   map[election.ID]time.Time // of a leader: when the beat left that each voter has answered last; it counts to the lease from then
 	Promise    time.Time                 // until when it grants no vote; zero: it grants them
 	PromisedTo election.ID               // the leader that it has received; none: it has received none since it started
+	CampaignAt time.Time                 // when it asks for votes; zero: not yet
+	Granted    int                       // of a candidate: the votes that it has, its own included; 0: it asks for none
+}
+
+// Wait is what runs out at a member, for a picture of it.
+type Wait struct {
+	For       string      // leader, lease, promise, answers, campaign or votes
+	Peer      election.ID // of leader and promise: the member concerned; none: nobody
+	Until     time.Time   // of the member's steps; zero for votes, which do not run out
+	Got, Need int         // of votes
+}
+
+// Waits returns what runs out at a member: until when it waits for its leader's next message, for
+// acknowledgements of its lead, for the answers to what it asked, or keeps a promise.
+func Waits(c Core) []Wait {
+	if q, ok := c.(interface{ Votes() QuorumView }); ok {
+		return waitsOfVoter(q.Votes())
+	}
+	m, ok := c.(*Machine)
+	if !ok {
+		return nil
+	}
+	list := []Wait{{For: "answers", Until: m.alarms.First(func(name string) bool {
+		return !strings.HasPrefix(name, ownTimers) || name == timerVouch || name == timerDiscovery
+	})}}
+	switch {
+	case m.cfg.NoDetector:
+	case m.tenure.Leading() && m.detector.Accompanied(m.now):
+		list = append(list, Wait{For: "lease", Until: m.detector.UnheardAt()})
+	case m.tenure.Live() && !m.tenure.Beats():
+		list = append(list, Wait{For: "leader", Peer: m.tenure.Held().Leader.ID, Until: m.detector.SilentAt()})
+	}
+	return list
+}
+
+func waitsOfVoter(v QuorumView) []Wait {
+	list := []Wait{{For: "lease", Until: v.Lease}, {For: "promise", Peer: v.PromisedTo, Until: v.Promise}, {For: "campaign", Until: v.CampaignAt}}
+	if v.Granted > 0 && len(v.Voters) > 0 {
+		list = append(list, Wait{For: "votes", Got: v.Granted, Need: len(v.Voters[0])/2 + 1})
+	}
+	return list
 }
 
 // Members are all members as this member sees them, lowest rank first.

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named/codec"
 )
 
 // op is the kind of a frame.
@@ -62,7 +61,7 @@ type frame struct {
 	Rest    time.Duration `cbor:"22,keyasint,omitempty"` // ended: after that only Holders hold anything
 	Holders []holder      `cbor:"23,keyasint,omitempty"` // ended: the processes that the sender has confirmed
 
-	encoded cbor.RawMessage // Seats, where several members are sent the same; see encodeEach
+	encoded codec.Raw // Seats, where several members are sent the same; see encodeEach
 }
 
 // claim is what a member reports of a name.
@@ -168,20 +167,7 @@ const maxWait = 1000 * time.Hour
 // maxParts is more than any whole list comes to.
 const maxParts = MaxElections * (MaxName + entryBytes) / partBytes
 
-var encoding, decoding = modes()
-
-func modes() (cbor.EncMode, cbor.DecMode) {
-	enc, err := cbor.EncOptions{}.EncMode()
-	if err != nil {
-		panic(err) // our own options are wrong
-	}
-	dec, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxNestedLevels: 6, MaxArrayElements: MaxElections * 2, MaxMapPairs: 64}.DecMode()
-	if err != nil {
-		panic(err)
-	}
-	return enc, dec
-}
+var encoding = codec.New(MaxElections * 2)
 
 func (f *frame) encode() []byte {
 	if f.encoded == nil {
@@ -191,7 +177,7 @@ func (f *frame) encode() []byte {
 	rest.encoded = nil
 	return encode(struct {
 		frame
-		Seats cbor.RawMessage `cbor:"13,keyasint"`
+		Seats codec.Raw `cbor:"13,keyasint"`
 	}{rest, f.encoded})
 }
 
@@ -204,7 +190,7 @@ func encode(v any) []byte {
 }
 
 // encodeEach encodes lists of seats, each once for all that it goes to.
-func encodeEach(lists [][]Seat) (encoded []cbor.RawMessage) {
+func encodeEach(lists [][]Seat) (encoded []codec.Raw) {
 	for _, list := range lists {
 		encoded = append(encoded, encode(list))
 	}
@@ -214,7 +200,7 @@ func encodeEach(lists [][]Seat) (encoded []cbor.RawMessage) {
 // decode reads a frame, and refuses what no honest member would send.
 func decode(data []byte) (*frame, error) {
 	f := &frame{}
-	if err := decoding.Unmarshal(data, f); err != nil {
+	if err := encoding.Unmarshal(data, f); err != nil {
 		return nil, err
 	}
 	if f.Part < 0 || f.Parts < 0 || f.Parts > maxParts || f.Part >= max(f.Parts, 1) || f.Version > 1<<62 || f.Base > 1<<62 || len(f.Error) > 4096 || max(len(f.Drained), len(f.Forced)) > election.MaxMembers {

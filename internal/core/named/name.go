@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
+	"github.com/batuta-dev/batuta/internal/nfc"
 )
 
 // Bounds.
@@ -30,7 +30,7 @@ func Name(name string) (string, error) {
 	if !utf8.ValidString(name) {
 		return "", fmt.Errorf("election name %.64q is no UTF-8", name)
 	}
-	if name = norm.NFC.String(name); len(name) > MaxName {
+	if name = nfc.String(name); len(name) > MaxName {
 		return "", fmt.Errorf("election name of %d bytes is too long: at most %d", len(name), MaxName)
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {

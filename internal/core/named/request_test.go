@@ -302,7 +302,7 @@ func TestAMemberOfAnEarlierVersionAsks(t *testing.T) {
 		Number uint64 `cbor:"15,keyasint,omitempty"`
 		Error  string `cbor:"17,keyasint,omitempty"`
 	}
-	if err := decoding.Unmarshal((&frame{Op: opReply, Number: 3, Error: "no", Why: RefusedUnfit}).encode(), &reply); err != nil || reply.Number != 3 || reply.Error != "no" {
+	if err := encoding.Unmarshal((&frame{Op: opReply, Number: 3, Error: "no", Why: RefusedUnfit}).encode(), &reply); err != nil || reply.Number != 3 || reply.Error != "no" {
 		t.Errorf("%+v: %v", reply, err)
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named/codec"
 )
 
 // MaxHandovers is how many names may be handed over at a time for the sake of shares: the next
@@ -273,7 +272,7 @@ func (o *office) publish() {
 		deltas = nil
 	}
 	c.version += uint64(max(len(deltas)-1, 0))
-	news, whole := encodeEach(deltas), []cbor.RawMessage(nil)
+	news, whole := encodeEach(deltas), []codec.Raw(nil)
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		p := o.peers[id]
 		switch {

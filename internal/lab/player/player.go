@@ -35,6 +35,7 @@ type Played struct {
 	Events  []Event  `json:"events"`
 	Flights []Flight `json:"flights"`
 	Links   []Cut    `json:"links"`
+	Waits   []Wait   `json:"waits"`
 	Steps   []Step   `json:"steps"`
 	More    bool     `json:"more"`  // Events and Flights end before the run does: there are too many
 	Trace   string   `json:"trace"` // the very text of "batuta sim run --trace"
@@ -107,6 +108,18 @@ type Cut struct {
 	Until float64 `json:"until"` // -1: to the end
 }
 
+// Wait is a time that runs out at a member.
+type Wait struct {
+	Member int     `json:"m"`
+	For    string  `json:"for"` // leader, lease, promise, answers, campaign or votes
+	Peer   string  `json:"peer,omitempty"`
+	From   float64 `json:"from"`
+	Until  float64 `json:"until"`
+	Ended  float64 `json:"ended"` // when it changed; the run's end if it did not
+	Got    int     `json:"got,omitempty"`
+	Need   int     `json:"need,omitempty"`
+}
+
 // Step is a line of the scenario, and when it was taken.
 type Step struct {
 	Line int     `json:"line"`
@@ -149,6 +162,7 @@ func Play(text string) *Played {
 	}
 	p.Steps = stepsOf(s, &outcome)
 	p.Links = cutsOf(s, &outcome, r.index)
+	p.Waits = waitsOf(&outcome, r.index)
 	return p
 }
 

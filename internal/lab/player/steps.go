@@ -45,6 +45,17 @@ func stepsOf(s *scenario.Scenario, o *sim.Outcome) []Step {
 	return list
 }
 
+// waitsOf has what ran out at the members in the picture.
+func waitsOf(o *sim.Outcome, index map[election.ID]int) []Wait {
+	list := []Wait{}
+	for _, x := range o.Waits[:min(len(o.Waits), maxDrawn)] {
+		if m, ok := index[x.Member]; ok {
+			list = append(list, Wait{m, x.What.For, string(x.What.Peer), ms(x.From), ms(x.Until), ms(min(x.Ended, o.Elapsed)), x.What.Got, x.What.Need})
+		}
+	}
+	return list
+}
+
 // cutsOf follows the cuts of links through the steps.
 func cutsOf(s *scenario.Scenario, o *sim.Outcome, index map[election.ID]int) []Cut {
 	c := cuts{index: index, open: map[[2]int]int{}, list: []Cut{}}

@@ -23,10 +23,6 @@ func main() {
 		"play":   page.Call(func(a []js.Value) any { return player.Play(a[0].String()) }),
 		"insert": page.Call(insert),
 		"extend": page.Call(func(a []js.Value) any { return edited(player.Extend(a[0].String(), millis(a[1])), nil) }),
-		"tours":  page.Call(func([]js.Value) any { return page.Outcome(player.Tours()) }),
-		// a[1], its scenario, says which simulator is needed
-		"tour":     page.Call(func(a []js.Value) any { return page.Outcome(player.Placed(a[0].String())) }),
-		"exercise": page.Call(func(a []js.Value) any { return page.Outcome(player.Exercise(a[0].String(), a[1].String())) }),
 		"explore": page.Begin(func(c player.ExploreConfig) (err error) {
 			exploration, err = player.Explore(c)
 			return err

@@ -70,9 +70,10 @@ func TestExercisesOfAnySeed(t *testing.T) {
 	for _, name := range eval[[]string](b, "import('./exercises.js').then(x => x.exercises)") {
 		for seed := range 12 {
 			faults := eval[string](b, with(`async (name, seed) => {
-				const tour = await lab.simulator.ask('exercise', name, (await import('./exercises.js')).exercise(name, seed))
-				if (tour.error) return tour.error
+				const { parse, place } = await import('./script.js')
+				const tour = parse(name, (await import('./exercises.js')).exercise(name, seed))
 				const played = await lab.simulator.ask('play', tour.scenario)
+				try { place(tour, played) } catch (error) { return error.message }
 				const asks = tour.stops.filter(x => x.ask).length
 				return [played.fault?.what, played.failure, asks ? '' : 'it asks nothing'].filter(Boolean).join()
 			}`, name, seed))
@@ -85,5 +86,38 @@ func TestExercisesOfAnySeed(t *testing.T) {
 	b.until(fmt.Sprintf("window.lab?.tours?.current?.exercise === 'quorum' && %s", ready))
 	if title := eval[string](b, "document.querySelector('#h-tour').textContent"); !strings.HasSuffix(title, "n.º 5") {
 		t.Errorf("the exercise is %q", title)
+	}
+}
+
+// Every tour plays as it says, stops where its trace says in order, begins at the start, and has
+// its text in both languages.
+func TestTours(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready + " && lab.tours.list.length")
+	faults := eval[[]string](b, `(async () => {
+		const { place } = await import('./script.js'), faults = []
+		for (const tour of lab.tours.list.filter(x => !x.overlay)) {
+			try {
+				const played = await lab.simulator.ask('play', tour.scenario)
+				if (played.fault || played.failure) throw new Error(tour.name + ': ' + (played.fault?.what ?? played.failure))
+				const { stops } = place(tour, played)
+				if (stops[0].when !== 'start' || stops.some((x, i) => i > 0 && x.at < stops[i - 1].at)) throw new Error(tour.name + ': its stops are not in order: ' + stops.map(x => x.at))
+			} catch (error) { faults.push(error.message) }
+		}
+		return faults
+	})()`)
+	for _, f := range faults {
+		t.Error(f)
+	}
+	for text, want := range map[string]string{
+		"en: a\nes: b\nstop start\nen: a\nes: b\nask weather\nstop end\nen: a\nes: b\n": "none of the questions",
+		"en: a\nes: b\nstop start\nen: a\nes: b\nask leader\n":                          "the last stop asks nothing",
+		"en: a\nes: b\nstop start\nen: a\n":                                             "in English and Spanish",
+		"en: a\nes: b\nwhat\n":                                                          "line 3",
+	} {
+		got := eval[string](b, with("async text => { try { (await import('./script.js')).parse('x', text); return 'it is taken' } catch (error) { return error.message } }", text))
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }

@@ -168,7 +168,7 @@ func TestAssetsAreSmall(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, "lab", "--static", dir)
 	p.line(t, "the lab is in ")
-	for name, bound := range map[string]int{"lab.wasm.gz": 2 << 20, "lab-quorum.wasm.gz": 3 << 20, "lab-superpeers.wasm.gz": 2 << 20} {
+	for name, bound := range map[string]int{"lab.wasm.gz": 1_850_000, "lab-quorum.wasm.gz": 2_900_000, "lab-superpeers.wasm.gz": 2 << 20} {
 		simulator, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

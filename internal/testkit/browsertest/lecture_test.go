@@ -1,6 +1,10 @@
 package browsertest
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // On a phone Next stays in reach, and nothing of the picture is cropped; what a message carries
 // stands next to it; the reasons are in the page's language; the simulator loads with a bar.
@@ -22,8 +26,36 @@ func TestALectureOnAPhone(t *testing.T) {
 	eval[any](b, "lab.tours.go(2), lab.pick({event: lab.model.events.find(e => e.why === 'it won the contest'), at: lab.now}), 0")
 	b.until("document.querySelector('#why').textContent.includes('ganó la elección')")
 	eval[any](b, "lab.tours.go(1e9), 0")
-	b.until("document.querySelector('.member.leads .say').textContent")
+	b.until("document.querySelector('.member.leads .say')?.textContent")
 	if cropped := eval[[]string](b, "(whole => [...document.querySelectorAll('#circle .say, #circle .crown path')].filter(x => x.checkVisibility({visibilityProperty: true}) && (box => box.width && (box.top < whole.top || box.bottom > whole.bottom || box.left < whole.left || box.right > whole.right))(x.getBoundingClientRect())).map(x => x.outerHTML))(document.querySelector('#circle svg').getBoundingClientRect())"); len(cropped) > 0 {
 		t.Errorf("cropped: %v", cropped)
 	}
+}
+
+// What times out is seen: a lease that runs down, the promises that outlast it, the votes that fill up.
+func TestWhatRunsOutIsSeen(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#tour=8-quorum")
+	b.size(1280, 800, "light")
+	b.until(ready + " && lab.tours.current")
+	ring := func(member, k int, at string) string {
+		eval[any](b, "lab.pause(), lab.seek("+at+"), 0")
+		b.until("lab.frame === null")
+		return eval[string](b, with(`(i, k) => (x => getComputedStyle(x).visibility + ' ' + x.getAttribute('class') + ' ' + parseFloat(x.getAttribute('stroke-dasharray')))(lab.circle.members[i].runs[k])`, member, k))
+	}
+	const gaveUp = "lab.model.events.find(e => e.what === 'gives up').at"
+	var left float64
+	if got := ring(4, 0, gaveUp+" - 100"); !strings.HasPrefix(got, "visible run lease low 0.") {
+		t.Errorf("the lease of the leader that is cut off: %s", got)
+	} else if _, err := fmt.Sscanf(got, "visible run lease low %f", &left); err != nil || left < .1 || left > .25 {
+		t.Errorf("100 ms before its end, of T = 600 ms: %s", got)
+	}
+	if got := ring(0, 0, gaveUp); !strings.HasPrefix(got, "visible run promise") {
+		t.Errorf("the lease has ended before the promise that it rests on; that is: %s", got)
+	}
+	const asks = "lab.model.waits.find(x => x.for === 'votes' && x.from > " + gaveUp + " && x.m < 3 && x.got === 2).from"
+	if got := ring(eval[int](b, "lab.model.waits.find(x => x.for === 'votes' && x.from > "+gaveUp+" && x.m < 3 && x.got === 2).m"), 1, asks+" + .1"); !strings.HasPrefix(got, "visible run votes 0.27") {
+		t.Errorf("two votes of three: %s", got)
+	}
+	b.until("[...document.querySelectorAll('.say')].some(x => x.textContent === 'asks: 2 of 3 votes')")
+	b.shoot("lab-votes")
 }

@@ -27,7 +27,7 @@ export class Circle {
     this.nodes = s('g')
     this.air = s('g', { class: 'air', 'aria-hidden': 'true' })
     this.knife = s('line', { class: 'knife', visibility: 'hidden' })
-    this.svg = s('svg', { viewBox: `0 -16 ${width} ${height + 16}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.links, this.air, this.nodes, this.knife)
+    this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.links, this.air, this.nodes, this.knife)
     root.append(this.svg)
     this.pool = []
     this.tags = Array.from({ length: readable }, () => s('text', { class: 'payload' }))
@@ -38,7 +38,7 @@ export class Circle {
     this.model = model
     const n = model.members.length
     this.r = Math.max(9, Math.min(34, 620 / (n + 9)))
-    const rx = Math.min(300, 170 + 22 * n), ry = Math.min(190, 130 + 14 * n)
+    const rx = Math.min(300, 170 + 22 * n), ry = Math.min(178, 124 + 14 * n)
     this.places = model.members.map((_, i) => {
       const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top, its successor behind it
       return { x: width / 2 + (n === 1 ? 0 : rx * Math.cos(turn)), y: height / 2 + 8 + (n === 1 ? 0 : ry * Math.sin(turn)) }
@@ -77,13 +77,14 @@ export class Circle {
       const halo = s('circle', { r: r + 6, class: 'halo', visibility: 'hidden' })
       const id = s('text', { class: 'id', 'aria-hidden': 'true', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
       const mark = s('path', { class: 'mark', visibility: 'hidden' })
-      const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 5})`, visibility: 'hidden' },
+      const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 9})`, visibility: 'hidden' },
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
       const below = this.places[i].y > height / 2 + 2
-      const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 19 : -r - 12 }, '')
+      const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 29 : -r - 16 }, '')
+      const runs = Array.from({ length: 2 }, (_, k) => s('circle', { class: 'run', r: r + 6.5 + 6 * k, pathLength: 1, transform: 'rotate(-90)', visibility: 'hidden' }))
       if (model.members.length > 16) say.setAttribute('display', 'none')
       const hit = s('g', { class: 'hit', tabindex: '0', role: 'button' }, ring, mark)
-      const g = s('g', { class: 'member', transform: `translate(${x} ${y})` }, halo, hit, id, crown, say)
+      const g = s('g', { class: 'member', transform: `translate(${x} ${y})` }, runs, halo, hit, id, crown, say)
       hit.addEventListener('click', event => this.on.member(i, event))
       hit.addEventListener('keydown', event => {
         if (event.key !== 'Enter' && event.key !== ' ') return
@@ -92,19 +93,19 @@ export class Circle {
         this.on.member(i, event)
       })
       this.nodes.append(g)
-      return { g, hit, ring, halo, mark, crown, say, below }
+      return { g, hit, ring, halo, mark, crown, say, below, runs }
     })
   }
 
   render(now) {
     if (!this.model) return
     const states = this.model.states(now)
-    states.forEach((state, i) => this.#member(i, state))
+    states.forEach((state, i) => this.#member(i, state, now))
     for (const l of this.lines) this.#link(l, now)
     this.#fly(now)
   }
 
-  #member(i, state) {
+  #member(i, state, now) {
     const el = this.members[i], m = this.model.members[i], r = this.r
     set(el.g, 'class', `member ${state.condition} ${state.role} ${state.healthy ? '' : 'sick'}`)
     const colour = state.epoch && state.role !== 'claims' ? this.model.leaderships.colour(state.epoch, state.leader) : ''
@@ -117,14 +118,32 @@ export class Circle {
     const mark = marks[state.condition]
     set(el.mark, 'visibility', mark ? 'visible' : 'hidden')
     if (mark) set(el.mark, 'd', mark)
-    const words = this.words(state)
+    const words = this.words(state, this.#runs(el, i, state, now))
     text(el.say, words)
-    if (!el.below && el.say) set(el.say, 'y', state.role === 'leads' ? -r - 30 : -r - 12)
+    if (!el.below && el.say) set(el.say, 'y', state.role === 'leads' && state.condition !== 'dead' ? -r - 31 : -r - 16)
     set(el.hit, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
   }
 
-  // words says in short how a member is.
-  words(state) {
+  // runs draws what runs out at a member as rings round it: inside its T, its lease or its promise,
+  // outside what it has asked: until when it waits, or the answers as parts that fill up.
+  #runs(el, i, state, now) {
+    const waits = ['alive', 'frozen'].includes(state.condition) ? this.model.waiting(i, now) : {}
+    const inner = waits.lease ?? waits.leader ?? waits.promise, outer = waits.votes ?? waits.answers ?? waits.campaign
+    if (waits.answers) waits.asked = this.model.asked(i, waits.answers.from, now)
+    const parts = waits.votes ? Array.from({ length: waits.votes.need }, (_, k) => k < waits.votes.got) : []
+    el.runs.forEach((ring, k) => {
+      const x = [inner, outer][k]
+      set(ring, 'visibility', x && this.r > 12 ? 'visible' : 'hidden')
+      if (!x) return
+      set(ring, 'class', `run ${x.for}${x.left < .34 && !x.need ? ' low' : ''}`)
+      const each = 1 / (parts.length || 1)
+      set(ring, 'stroke-dasharray', x.need ? parts.map(full => full ? `${each - .06} .06` : `0 ${each}`).join(' ') : `${x.left.toFixed(3)} 2`)
+    })
+    return waits
+  }
+
+  // words says in short how a member is; waits: what runs out at it.
+  words(state, waits = {}) {
     const t = this.t
     switch (state.condition) {
       case 'dead': return t('isDead')
@@ -134,11 +153,14 @@ export class Circle {
       case 'silent': return t('isSilent')
     }
     const sick = state.healthy ? '' : ' · ' + t('isSick')
+    if (waits.asked?.size && state.role !== 'leads') return t('isAsking', { got: [...waits.asked.values()].filter(Boolean).length, of: waits.asked.size }) + sick
     switch (state.role) {
       case 'leads': return t('isLeader', { epoch: state.epoch }) + sick
       case 'follows': return t('isFollower', { leader: state.leader, epoch: state.epoch }) + sick
       case 'claims': return t('isClaiming', { epoch: state.epoch }) + sick
     }
+    if (waits.votes) return t('isVoting', waits.votes) + sick
+    if (waits.promise?.peer) return t('isPromised', waits.promise) + sick
     return t('isUndefined') + sick
   }
 
@@ -186,7 +208,7 @@ export class Circle {
       const x = p.x + (q.x - p.x) * k - (q.y - p.y) / length * side, y = p.y + (q.y - p.y) * k + (q.x - p.x) / length * side
       el.setAttribute('transform', `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${(Math.atan2(q.y - p.y, q.x - p.x) * 57.29578).toFixed(1)})`)
       set(el, 'visibility', 'visible')
-      if (!told || family(f.kind) === 'beat') return
+      if (!told || family(f.kind) === 'beat' || Math.abs(this.model.progress(f, now) - .5) > .42) return // it would lie upon a member
       const label = this.tags[tag++]
       text(label, payload(f))
       label.setAttribute('x', x.toFixed(1))

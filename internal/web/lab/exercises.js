@@ -97,7 +97,7 @@ const makers = {
 
 export const exercises = Object.keys(makers)
 
-// exercise is the text of a tour, as internal/lab/player reads one.
+// exercise is the text of a tour, see script.js.
 export function exercise(name, seed) {
   const e = makers[name](dice(seed))
   const said = (en, es) => [`en: ${en}`, `es: ${es}`]

@@ -310,6 +310,9 @@ class Lab {
     for (const [kind, example] of Object.entries(kinds)) {
       $('#legend').append(h('li', {}, s('svg', { viewBox: '-11 -10 22 20', 'aria-hidden': 'true' }, s('path', { d: shapeOf(example), class: kind })), t('legend_' + kind)))
     }
+    for (const kind of ['leader', 'lease', 'promise', 'answers', 'votes']) {
+      $('#legend').append(h('li', {}, s('svg', { viewBox: '-11 -10 22 20', 'aria-hidden': 'true' }, s('circle', { r: 7, class: 'run ' + kind, pathLength: 1, transform: 'rotate(-90)', 'stroke-dasharray': kind === 'votes' ? '.27 .06 .27 .06 0 .34' : '.7 2' })), t('run_' + kind)))
+    }
   }
 
   async #share() {

@@ -23,6 +23,31 @@ export class Model {
     this.#spans()
     this.slow = this.flights.filter(f => f.arrived < 0 || f.arrived - f.sent > this.window)
     this.busy = this.#busy()
+    this.runs = this.members.map(() => ({}))
+    for (const x of this.waits ?? []) (this.runs[x.m][x.for] ??= []).push(x)
+  }
+
+  // waiting is what runs out at a member at a moment, by what it is: with the share that is left.
+  waiting(i, now) {
+    const found = {}
+    for (const [what, list] of Object.entries(this.runs[i])) {
+      const x = list[upperBound(list, now, x => x.from) - 1]
+      if (!x || x.ended < now) continue
+      const whole = what === 'answers' || what === 'campaign' ? x.until - x.from : this.timing.t
+      found[what] = { ...x, left: Math.max(0, Math.min(1, (x.until - now) / whole)) }
+    }
+    return found
+  }
+
+  // asked are those that a member has asked in the contest that goes on, and whether each has answered.
+  asked(i, since, now) {
+    const heard = new Map()
+    for (let k = lowerBound(this.flights, since - 1e-6, f => f.sent); k < this.flights.length && this.flights[k].sent <= now; k++) {
+      const f = this.flights[k]
+      if (f.kind === 'election' && f.from === i && !this.ring) heard.set(f.to, heard.get(f.to) ?? false)
+      if (f.kind === 'answer' && f.to === i && f.arrived >= 0 && f.arrived <= now && heard.has(f.from)) heard.set(f.from, true)
+    }
+    return heard
   }
 
   #median() {

@@ -6,6 +6,9 @@ import { lang } from './shared/page.js'
 import { t } from './texts.js'
 import { exercise, exercises } from './exercises.js'
 import { Prediction } from './predict.js'
+import { parse, place } from './script.js'
+
+const names = ['1-bully-cascade', '2-bully-crash-and-return', '3-chang-roberts', '4-ring-skips-the-dead', '5-partition', '6-frozen-leader', '7-one-link', '8-quorum']
 
 const anySeed = () => 1 + Math.floor(Math.random() * 9999)
 
@@ -28,9 +31,11 @@ export class Tours {
   }
 
   async load() {
-    const list = await this.lab.simulator.ask('tours')
-    if (list.error) throw new Error(list.error)
-    this.list = list
+    const list = this.list = await Promise.all(names.map(async name => {
+      const answer = await fetch(`tours/${name}.txt`)
+      if (!answer.ok) throw new Error(`tours/${name}.txt: ${answer.status}`)
+      return parse(name, await answer.text())
+    }))
     const titles = name => exercise(name, 1).match(new RegExp(`^${lang}: (.*)$`, 'm'))[1]
     replace($('#tours'), h('option', { value: '' }, `${t('tours')}: ${t('noTour')}`), list.map(tour => h('option', { value: tour.name }, tour.title[lang])),
       h('optgroup', { label: t('exercises') }, exercises.map(name => h('option', { value: name + ':exercise' }, titles(name)))))
@@ -39,7 +44,7 @@ export class Tours {
   begin(name) {
     const tour = this.list.find(one => one.name === name)
     if (!tour) return false
-    this.#begin(tour.name, () => this.lab.simulator.ask('tour', tour.name, tour.scenario))
+    this.#begin(tour.name, tour)
     return true
   }
 
@@ -47,7 +52,7 @@ export class Tours {
   exercise(name, seed) {
     if (!exercises.includes(name)) return false
     seed = Number.isSafeInteger(seed) && seed >= 0 ? seed : anySeed()
-    this.#begin(name + ':exercise', async () => ({ ...await this.lab.simulator.ask('exercise', name, exercise(name, seed)), exercise: name, seed }))
+    this.#begin(name + ':exercise', { ...parse(name, exercise(name, seed)), exercise: name, seed })
     return true
   }
 
@@ -57,12 +62,11 @@ export class Tours {
     return current && (current.exercise ? `exercise=${current.exercise}&seed=${current.seed}` : `tour=${encodeURIComponent(current.name)}`)
   }
 
-  async #begin(choice, place) {
+  async #begin(choice, tour) {
     $('#tours').value = choice
     this.lab.pause()
-    const placed = await place()
-    if (placed.error) { this.lab.say(placed.error); return }
-    if (await this.lab.load(placed.scenario, { at: 0 })) this.show(placed)
+    if (!await this.lab.load(tour.scenario, { at: 0 })) return
+    try { this.show(place(tour, this.lab.model)) } catch (error) { this.lab.say(error.message) }
   }
 
   // show begins a tour of the run that is shown.

@@ -33,7 +33,7 @@ onmessage = ({ data }) => { last = last.then(() => answer(data)) }
 async function answer({ id, call, args }) {
   try {
     const batuta = await simulator(call.startsWith('superpeers') ? 'lab-superpeers.wasm.gz' : needsQuorum(args) ? 'lab-quorum.wasm.gz' : 'lab.wasm.gz')
-    postMessage({ id, value: JSON.parse(batuta[call](...args)) })
+    postMessage({ id, value: JSON.parse(batuta[call](...args.map(arg => typeof arg === 'string' ? arg.normalize('NFC') : arg))) })
   } catch (error) {
     postMessage({ id, error: String(error && error.message || error) })
   }
