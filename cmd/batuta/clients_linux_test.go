@@ -160,7 +160,9 @@ func asModule(t *testing.T, want string, env []string, argv ...string) {
 // As a module the client runs work in a thread, gives its value, and reads events that resume.
 func TestThePythonClientIsAModule(t *testing.T) {
 	asModule(t, "led 2\nraised 'mine'\nrefused 409\nleader leader reset\n", []string{"PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1"}, "python3", "-c", `
-import batuta, sys, itertools
+import batuta, sys, time
+steps = iter(range(10**9, 0, -100))
+time.time = lambda: next(steps)  # the clock is set back all the time
 agent = batuta.Agent("http://" + sys.argv[1])
 def work(lead):
     lead.ready()
@@ -183,6 +185,8 @@ func TestTheNodeClientIsAModule(t *testing.T) {
 	asModule(t, "led 2\nraised mine\nrefused 409\nstopped stopped\nleader leader reset\n", nil, "node", "--input-type=module", "-e", `
 import { Agent, Refused } from '../../clients/node/batuta.mjs'
 import { strict as assert } from 'node:assert'
+let clock = 2e12
+Date.now = () => (clock -= 1e5) // the clock is set back all the time
 const agent = new Agent('http://' + process.argv[1])
 const work = async (lead) => {
   await lead.ready()

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -294,6 +296,12 @@ func TestALeaseThatIsNotRenewedEnds(t *testing.T) {
 		second := d.put("x/candidacy", `{"ttl":"1m"}`)
 		d.await("x/candidacy", second.Candidacy, candidacy.Leading)
 		d.gone("x/candidacy", first.Candidacy)
+		for _, late := range []string{`"ttl":"1m"`, `"released":true`} {
+			if code, _ := d.do("PUT", "x/candidacy", `{"candidacy":"`+first.Candidacy+`",`+late+`}`); code != http.StatusNotFound {
+				t.Errorf("loses %v: %s too late answers %d", loses, late, code)
+			}
+		}
+		d.await("x/candidacy", second.Candidacy, candidacy.Leading)
 		if n := d.count("expired"); n != 1 {
 			t.Errorf("loses %v: %v are counted as expired", loses, n)
 		}
@@ -393,6 +401,88 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		}
 	}
 	d.await("x/candidacy", id, candidacy.Leading) // nothing of that has harmed it
+}
+
+// Two programs with one id are one client: what one of them ends has ended for both, and the next leads under a
+// token of its own.
+func TestTwoClientsWithOneID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.put("x/candidacy", `{"ttl":"1m"}`).Candidacy
+	led := d.await("x/candidacy", id, candidacy.Leading)
+	next := d.put("x/candidacy", `{"ttl":"1m"}`)
+	var both sync.WaitGroup
+	ended := make(chan int, 2)
+	for range 2 {
+		both.Go(func() {
+			d.do("PUT", "x/candidacy", `{"candidacy":"`+id+`","ttl":"1m"}`) // 404 if the other has ended it
+			d.do("PUT", "x/candidacy", `{"candidacy":"`+id+`","released":true}`)
+			code, _ := d.do("DELETE", "x/candidacy", `{"candidacy":"`+id+`"}`)
+			ended <- code
+		})
+	}
+	both.Wait()
+	if one, other := <-ended, <-ended; one+other != http.StatusOK+http.StatusNotFound {
+		t.Errorf("they are answered %d and %d", one, other)
+	}
+	if a := d.await("x/candidacy", next.Candidacy, candidacy.Leading); *a.Token == *led.Token {
+		t.Errorf("the next leads under %s as well", *a.Token)
+	}
+	if most := d.election("x").most; most != 1 {
+		t.Errorf("%d lead at once", most)
+	}
+}
+
+// pipes is a listener of connections without buffers.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// A client that reads no more, and keeps its connection, holds nothing once an event cannot be sent for 10 s.
+func TestAClientThatStopsReadingIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &election{name: "x"}
+		d := candidacy.New(candidacy.Config{Member: "1", Open: func(string, ...batuta.ElectionOption) (candidacy.Election, error) { return e, nil }})
+		mux := http.NewServeMux()
+		mux.HandleFunc("PUT /v1/elections/{name}/candidacy", d.Put)
+		l := make(pipes)
+		s := &http.Server{Handler: mux}
+		go s.Serve(l)
+		defer s.Close()
+		open := func() *bufio.Reader {
+			c, far := net.Pipe()
+			l <- far
+			t.Cleanup(func() { c.Close() })
+			fmt.Fprint(c, "PUT /v1/elections/x/candidacy HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+			return bufio.NewReaderSize(c, 16)
+		}
+		until := func(r *bufio.Reader, state string) {
+			for line := ""; !strings.Contains(line, `"state":"`+state); {
+				part, _, err := r.ReadLine()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if line += string(part); len(line) > 4096 {
+					line = line[2048:]
+				}
+			}
+		}
+		until(open(), "leading") // and then it reads nothing
+		second := open()
+		began := time.Now()
+		until(second, "leading")
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the next leads after %v", took)
+		}
+	})
 }
 
 func TestABodyWithoutEndIsCutOff(t *testing.T) {
