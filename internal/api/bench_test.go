@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
 
 // BenchmarkStatus asks a real node for its status, client and server in one
@@ -43,6 +44,46 @@ func BenchmarkStatus(b *testing.B) {
 		resp.Body.Close()
 	}
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "requests/s")
+}
+
+// BenchmarkRenew renews a candidacy that leads, over a connection that stays:
+//
+//	go test ./internal/api -run '^$' -bench Renew
+func BenchmarkRenew(b *testing.B) {
+	node, err := batuta.Start(b.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := api.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	defer s.Close(b.Context())
+	client, err := api.NewClient(l.Addr().String(), api.Access{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ask := candidacy.Request{TTL: "1m"}
+	stand := func() candidacy.Turn {
+		t, err := client.Stand(b.Context(), "payroll", ask)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ask.Candidacy = t.Candidacy
+		return t
+	}
+	for stand().State != candidacy.Leading {
+		time.Sleep(time.Millisecond)
+	}
+	for b.Loop() {
+		stand()
+	}
+	if err := client.EndCandidacy(b.Context(), "payroll", ask.Candidacy); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // BenchmarkResign is how long after a node is asked to resign it has, asked by a call

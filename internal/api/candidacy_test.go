@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +85,31 @@ func TestClientsOfTwoAgentsStandForAnElection(t *testing.T) {
 	first.await(candidacy.Leading)
 	if err := <-moved; err != nil {
 		t.Error(err)
+	}
+}
+
+// A candidacy that is held costs at most 20 KiB: what lives on the heap, and stacks.
+func TestAHeldCandidacyIsSmall(t *testing.T) {
+	n, at := startNode(t, "1")
+	awaitLead(t, n, "default", "1")
+	cost := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc + m.StackInuse)
+	}
+	before := cost()
+	const many = 1000
+	var last *candidate
+	for i := range many {
+		last = standAt(t, at, fmt.Sprint("small-", i))
+	}
+	last.await(candidacy.Leading)
+	each := (cost() - before) / many
+	t.Logf("%d bytes each", each)
+	if each > 20<<10 {
+		t.Errorf("a candidacy costs %d bytes", each)
 	}
 }
 

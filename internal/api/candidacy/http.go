@@ -221,8 +221,10 @@ func (d *Desk) open(ctx context.Context, name string, ask Request) (Election, er
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.Lease(ctx); errors.Is(err, batuta.ErrConfig) {
-		return nil, err
+	if ask.Candidacy == "" { // otherwise it has been asked
+		if _, err := e.Lease(ctx); errors.Is(err, batuta.ErrConfig) {
+			return nil, err
+		}
 	}
 	return e, nil
 }
