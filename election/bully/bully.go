@@ -93,7 +93,7 @@ func (b *Bully) Step(ev election.Event, out election.Actions) {
 		b.timerFired(ev.Name, out)
 	case election.LeaderElected:
 		b.rest(out)
-		if ev.Token.Leader == out.Self() {
+		if ev.Token.Leader.ID == out.Self().ID {
 			b.announce(out)
 		}
 	}
@@ -105,7 +105,7 @@ func (b *Bully) callElection(out election.Actions) {
 	b.rest(out)
 	leader := out.Leader()
 	switch {
-	case leader.Leader == out.Self():
+	case leader.Leader.ID == out.Self().ID:
 		b.announce(out) // leader unchanged, epoch unchanged
 	case leader.Defined() && out.Self().Above(leader.Leader):
 		// It leads until it hands over, as the Machine requests.
@@ -215,7 +215,7 @@ func (b *Bully) receive(m *election.Message, out election.Actions) {
 func (b *Bully) electionFrom(m *election.Message, out election.Actions) {
 	leader := out.Leader()
 	switch {
-	case leader.Leader == out.Self():
+	case leader.Leader.ID == out.Self().ID:
 		b.coordinator(m.From, out)
 	case !out.Eligible(out.Self().ID) || !out.Self().Above(out.Rank(m.From)):
 		// No answer: this member cannot take over.

@@ -158,7 +158,7 @@ func (c *ChangRoberts) compare(m *election.Message, participant bool, out electi
 	stands := out.Eligible(out.Self().ID)
 	higher := len(m.Ring) == 1 && m.Ring[0].Above(out.Self())
 	switch {
-	case higher && out.Leader().Leader == out.Self():
+	case higher && out.Leader().Leader.ID == out.Self().ID:
 		// The leader has a lower rank. It stays until it hands over, as the Machine of the
 		// higher member requests.
 		c.meet(m, out)
@@ -182,7 +182,7 @@ func (c *ChangRoberts) meet(m *election.Message, out election.Actions) {
 // its state to not participating, and sends ELECTED" ("Leader election"). It sends at once if it
 // leads already, else when its epoch is on disk.
 func (c *ChangRoberts) win(out election.Actions) {
-	if out.Leader().Leader == out.Self() {
+	if out.Leader().Leader.ID == out.Self().ID {
 		c.announce(election.Message{Kind: election.Elected}, out)
 		return
 	}

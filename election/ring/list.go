@@ -155,11 +155,11 @@ func (l *List) decideOn(list []election.Rank, out election.Actions) {
 	leader, winner := out.Leader(), highest(list)
 	msg := election.Message{Kind: election.Coordinator, Round: l.round, Ring: list}
 	switch {
-	case leader.Defined() && slices.Contains(list, leader.Leader):
+	case leader.Defined() && slices.ContainsFunc(list, func(r election.Rank) bool { return r.ID == leader.Leader.ID }):
 		l.announce(msg, out) // it leads already, and the message has passed it
 	case winner.ID == election.None:
 		l.rest(out) // there is no candidate
-	case winner == out.Self():
+	case winner.ID == out.Self().ID:
 		l.passing.Ring = list
 		l.claim(out)
 	default:
@@ -197,7 +197,7 @@ func (l *List) coordinatorFrom(m *election.Message, out election.Actions) {
 	}
 	winner := highest(m.Ring)
 	switch {
-	case winner == out.Self():
+	case winner.ID == out.Self().ID:
 		l.decideOn(m.Ring, out)
 	case l.skips(winner.ID, out):
 		l.restart("the winner is gone", out)

@@ -46,7 +46,7 @@ func MembershipFaults() []scenario.Verb {
 func TellingFaults() []scenario.Verb { return []scenario.Verb{scenario.Tell} }
 
 // TransferFaults returns the verbs of schedules in which a leader is asked to hand over to a
-// given member. Some known failures begin so; a soak draws them only on request.
+// given member. A soak draws them on request.
 func TransferFaults() []scenario.Verb { return []scenario.Verb{scenario.Transfer} }
 
 // SoakResult is the result so far.

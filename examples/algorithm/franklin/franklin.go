@@ -73,7 +73,7 @@ func (f *Franklin) Step(ev election.Event, out election.Actions) {
 		f.receive(ev.Message, out)
 	case election.LeaderElected:
 		f.rest(out)
-		if ev.Token.Leader == out.Self() {
+		if ev.Token.Leader.ID == out.Self().ID {
 			announce(out)
 		}
 	}
@@ -207,7 +207,7 @@ func (f *Franklin) take(up bool) int {
 // win claims leadership, unless a leader is alive after all.
 func (f *Franklin) win(out election.Actions) {
 	switch leader := out.Leader(); {
-	case leader.Leader == out.Self():
+	case leader.Leader.ID == out.Self().ID:
 		f.rest(out)
 		announce(out)
 	case leader.Defined():

@@ -42,6 +42,9 @@ func (m *Machine) awaitLeader() {
 // member does that when it starts, was stopped, or received no acknowledgement.
 func (m *Machine) discover(why string) {
 	m.mode, m.replied = asks, false
+	if m.eligibility() == election.Eligible {
+		m.declines(time.Time{})
+	}
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.enterPhaseWithoutLeader()
@@ -277,6 +280,9 @@ func (m *Machine) replyToProbe(to election.ID) {
 	i, ok := m.index[to]
 	if !ok || i == m.me {
 		return
+	}
+	if m.eligibility() != election.Eligible {
+		m.declines(m.now)
 	}
 	m.send(i, election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.tenure.Held(), Ended: m.tenure.Over() && !m.tenure.Draining(), Follows: m.tenure.Live(), Age: m.leaderAge()})
 }

@@ -27,7 +27,7 @@ func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool
 		peer.eligibility = msg.Eligibility
 		r.statesChanged()
 	}
-	peer.polled, peer.deaf = false, false
+	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
 	draining := (msg.Draining || over && msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From) && !r.noLinks
 	if peer.draining && !draining && byRelay && peer.link {
 		return // it may be older than what has come over the link, which holds until it is too old itself

@@ -49,6 +49,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 // release notifies the members that the leadership is over.
 func (m *Machine) release() {
 	m.tenure.Drained(m.phaseWithoutLeader())
+	m.contestBegins() // what the others said while they followed is old
 	m.reconsider()
 	heir := m.heir
 	if m.doubts != "" || !m.fit(heir) { // a different member may lead: a candidate asks before it claims
@@ -60,7 +61,7 @@ func (m *Machine) release() {
 			m.send(i, over)
 		}
 	})
-	m.leaveTo(heir)
+	m.leaveTo(heir, m.tenure.Held())
 	m.discoverInDoubt()
 	if m.undecided() && m.place == onList {
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
@@ -85,18 +86,18 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 		m.abandon("its leader has resigned before it was saved")
 		return
 	}
-	if msg.Token != m.tenure.Held() && !m.tenure.Continues(msg) {
-		if !m.cfg.NoDetector {
-			m.tenure.Announced(msg.Token, m.now) // late, or never followed
-		}
-		return
+	held := msg.Token == m.tenure.Held() || m.tenure.Continues(msg)
+	if held || m.tenure.Leaderless() {
+		m.leaveTo(msg.Heir, msg.Token)
 	}
-	if m.tenure.Live() {
-		m.leaveTo(msg.Heir)
+	switch {
+	case held && m.tenure.Live():
 		m.leaderEnds(msg, "it says so")
-		return
+	case held:
+		m.tenure.EndIsCertain()
+	case !m.cfg.NoDetector:
+		m.tenure.Announced(msg.Token, m.now) // late, or never followed
 	}
-	m.tenure.EndIsCertain()
 }
 
 // leaderEnds handles the leader's own report that its leadership is over. A leader that reports so

@@ -197,11 +197,15 @@ func (m *Machine) claim(why string) {
 	if m.defersClaim() {
 		return
 	}
-	if !m.mayClaim() || m.holdsContest() {
+	if !m.mayClaim() || m.holdsContest() || m.inherits() {
 		return
 	}
 	if m.seen.Contested() && !m.cfg.NoDetector {
 		m.discover("another has claimed meanwhile")
+		return
+	}
+	if !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT() && !m.cfg.NoDetector {
+		m.discover("it has replied that it is no candidate")
 		return
 	}
 	if !m.cfg.NoDetector && !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired) {

@@ -299,3 +299,32 @@ func TestWhoIsLeftAloneStandsAsALastResort(t *testing.T) {
 		t.Errorf("everyone else is gone for 5 s: it sees %v lead, want itself", m.View())
 	}
 }
+
+// hasty is an algorithm that claims, and finds its contest vain before the claim is on disk.
+type hasty struct{}
+
+func (hasty) Name() string { return "hasty" }
+
+func (hasty) Step(ev Event, out Actions) {
+	switch ev.Kind {
+	case Started:
+		out.Claim()
+	case PeerUp:
+		out.Discover()
+	}
+}
+
+// A member whose claim is on its way to the disk asks no member who leads: it would lead while it asks.
+func TestAMemberThatHasClaimedAsksNoMember(t *testing.T) {
+	m := newMachine(t, "1", func(c *Config) { c.Members, c.Algorithm = members("1", "2"), hasty{} })
+	m.Step(start, Event{Kind: Started})
+	if got := kinds(m.Step(start, Event{Kind: PeerDown, Peer: "2"})); !slices.Contains(got, "save") {
+		t.Fatalf("it is alone: %q, want a claim", got)
+	}
+	if got := kinds(m.Step(start, Event{Kind: PeerUp, Peer: "2"})); len(got) > 0 {
+		t.Errorf("it finds its contest vain while its claim is saved: %q, want nothing", got)
+	}
+	if got := kinds(m.Step(start, Event{Kind: Saved})); !slices.Contains(got, "elect") {
+		t.Errorf("its claim is on disk: %q, want that it leads", got)
+	}
+}

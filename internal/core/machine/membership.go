@@ -133,7 +133,8 @@ func (m *Machine) applyEntry(e election.Member) {
 			m.askElsewhere()
 		}
 	case e.Departure == election.Present && ok:
-		moved, reranked := m.members[i].Address != e.Address, m.members[i].Rank != e.Rank
+		old := m.members[i]
+		moved, reranked := old.Address != e.Address, old.Rank != e.Rank || old.Version == 0 // see rankOf
 		m.members[i].Member = e
 		m.rank()
 		if reranked {

@@ -11,16 +11,20 @@ import (
 
 // standing is why this member itself is no candidate, besides what the rest of the parts know.
 type standing struct {
-	closing    bool   // its process is about to end
-	unhealthy  bool   // its own check has failed
-	lastResort bool   // it is a candidate all the same: no healthy member leads, nor is in reach
-	retired    bool   // there is nothing to do for this member as a leader
-	resigned   uint64 // we stand aside until a leadership above this epoch that lasted has ended; 0: we do not
+	closing    bool      // its process is about to end
+	unhealthy  bool      // its own check has failed
+	lastResort bool      // it is a candidate all the same: no healthy member leads, nor is in reach
+	retired    bool      // there is nothing to do for this member as a leader
+	declined   time.Time // when it last replied that it is no candidate to a member that may claim; zero: all have been asked since
+	resigned   uint64    // we stand aside until a leadership above this epoch that lasted has ended; 0: we do not
 }
 
 // resignUntilAbove has this member stand aside until a leadership above epoch has ended that
 // lasted for 2·T; with 0 it stands again.
 func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
+
+// declines notes when this member has replied that it is no candidate; zero: that holds no more.
+func (s *standing) declines(at time.Time) { s.declined = at }
 
 // eligibility returns why this member is no candidate.
 func (m *Machine) eligibility() election.Eligibility {

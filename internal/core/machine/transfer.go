@@ -77,8 +77,11 @@ func (r *roll) fit(heir election.ID) bool {
 	return ok && (i == r.me || !r.members[i].down && r.members[i].eligibleNext())
 }
 
-// leaveTo records which member is to lead next, behind a leadership that has ended.
-func (m *Machine) leaveTo(heir election.ID) {
+// leaveTo takes note of the member that is to claim behind a leadership, if none above that is known.
+func (m *Machine) leaveTo(heir election.ID, behind election.Token) {
+	if m.tenure.Held().Above(behind) {
+		return
+	}
 	if heir == m.cfg.Self.ID {
 		m.resignUntilAbove(0) // it is asked to lead
 	}
@@ -93,8 +96,7 @@ func (m *Machine) inherits() bool {
 	case m.heir == election.None:
 		return false
 	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
-		m.disinherit()
-		return false
+		m.unclaimed("it is down, or stands no more", false)
 	case m.heir == m.cfg.Self.ID:
 		m.disinherit()
 		m.take("the lead was left to it")
@@ -113,15 +115,19 @@ func (m *Machine) missHeir() {
 	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
 		return
 	}
-	m.unclaimed("it is down, or stands no more")
+	m.unclaimed("it is down, or stands no more", false)
 }
 
 // unclaimed begins it because the heir has not claimed.
-func (m *Machine) unclaimed(why string) {
+func (m *Machine) unclaimed(why string, silent bool) {
 	heir := m.heir
 	m.disinherit()
 	if m.undecided() {
 		m.note("awaits no more", heir, m.tenure.Held(), why)
+		if silent {
+			m.discover("the transfer target may have claimed")
+			return
+		}
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }
