@@ -1,11 +1,9 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // This file records when links and members were disturbed: most rules hold only without faults.
@@ -14,7 +12,7 @@ import (
 const pairsUpTo = 64
 
 // disturbed records that a member's connections were disturbed.
-func (c *history) disturbed(w *world, p *process) {
+func (c *history) disturbed(w *scene, p *process) {
 	c.fault = w.now
 	c.disturbedAt(p, w.now)
 }
@@ -32,21 +30,21 @@ func (c *history) disturbedAt(p *process, at time.Duration) {
 }
 
 // disturbedPair records that p has just added or dropped a member.
-func (c *history) disturbedPair(w *world, p *process, other int) {
+func (c *history) disturbedPair(w *scene, p *process, other int) {
 	if len(c.calm) > 0 {
 		c.calm[p.slot*c.n+other], c.calm[other*c.n+p.slot] = w.now, w.now
 	}
 }
 
 // enrolled records which members a process has on its list at its start.
-func (c *history) enrolled(w *world, p *process) {
+func (c *history) enrolled(w *scene, p *process) {
 	for i := range p.peers {
 		p.peers[i].known, p.peers[i].since = p.machine.Knows(w.procs[i].rank.ID), w.now
 	}
 }
 
 // clear reports whether two members have been able to reach each other since then, undisturbed.
-func (c *history) clear(w *world, a, b *process, since time.Duration) bool {
+func (c *history) clear(w *scene, a, b *process, since time.Duration) bool {
 	if a == b {
 		return true
 	}
@@ -61,41 +59,21 @@ func (c *history) clear(w *world, a, b *process, since time.Duration) bool {
 
 // linked reports whether messages have passed between two members in both directions since then,
 // undisturbed.
-func (c *history) linked(w *world, a, b *process, since time.Duration) bool {
+func (c *history) linked(w *scene, a, b *process, since time.Duration) bool {
 	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
 	return c.whole[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
 		w.net.delay[forth] == 0 && w.net.delay[back] == 0
 }
 
-// everDoubled reports whether a second process has had this id. The two share no disk, and may
-// claim the same token if they cannot reach each other.
-func (w *world) everDoubled(slot int) bool {
-	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot })
-}
-
-// doubled reports whether a second process has this id.
-func (w *world) doubled(slot int) bool {
-	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != scenario.Dead })
-}
-
 // calmFor reports whether p and q have been alive and connected for long enough to agree. The
 // time of a start includes asking around, or waiting for a leader, and the announcement. A
 // healed link counts only after the time for which it may go unnoticed.
-func (c *history) calmFor(w *world, p, q *process) bool {
+func (c *history) calmFor(w *scene, p, q *process) bool {
 	if w.everDoubled(p.slot) || w.everDoubled(q.slot) {
 		return false // the messages may come from either process
 	}
 	born := max(w.born(p), w.born(q))
 	return w.now-born >= 3*w.setup.Timing.Bears() && c.linked(w, p, q, max(born, w.now-recovery(w.setup.Timing)))
-}
-
-// born returns since when a process takes part. A process that joins is admitted first. It then
-// leaves elections to the rest, until a leader would have reached it over a new link.
-func (w *world) born(p *process) time.Duration {
-	if len(p.through) == 0 {
-		return p.started
-	}
-	return p.begunAt + w.setup.Timing.DialTime() + w.setup.Timing.T()
 }
 
 // acquainted reports whether two members have had each other on their lists since then. A member

@@ -12,7 +12,7 @@ import (
 // Where a majority decides, [termChecker] does.
 type claimChecker struct{ *history }
 
-func (c *claimChecker) tells(w *world, p *process, a *election.Action) {
+func (c *claimChecker) tells(w *scene, p *process, a *election.Action) {
 	if a.Kind == election.NotifyLost {
 		return
 	}
@@ -24,7 +24,7 @@ func (c *claimChecker) tells(w *world, p *process, a *election.Action) {
 	}
 }
 
-func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
+func (c *claimChecker) claimed(w *scene, p *process, t election.Token) {
 	if _, again := c.claims[t]; again && c.places[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
 		c.fail(w, p, invariant.Once, "it claims %v, which has been claimed before", t)
 	}
@@ -56,7 +56,7 @@ func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
 }
 
 // founds checks a member that begins to lead without an earlier leadership.
-func (c *claimChecker) founds(w *world, p *process) {
+func (c *claimChecker) founds(w *scene, p *process) {
 	switch {
 	case w.setup.Expect > 0:
 		heard := 1
@@ -75,7 +75,7 @@ func (c *claimChecker) founds(w *world, p *process) {
 
 // overlaps checks that p does not begin to lead, without faults, while q's work runs. If p has
 // dropped q, it must have had q on its list while q led, and time to follow it: q was removed.
-func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
+func (c *claimChecker) overlaps(w *scene, p, q *process, t election.Token) {
 	lead := &c.places[q.place]
 	if !c.calmFor(w, p, q) {
 		return
@@ -98,7 +98,7 @@ func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
 // token on q's disk. A follower may claim at once: its leader had seen that token if it could
 // reach q too, for longer than a healed link may go unnoticed. If members join, or two processes
 // claim the same id, the leader need not have had q on its list.
-func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
+func (c *claimChecker) belowFile(w *scene, p, q *process, t election.Token) {
 	if s := &c.places[p.place]; s.told {
 		leader, noticed := w.procs[w.slots[s.held.Leader.ID]], max(p.started-recovery(w.setup.Timing), 1)
 		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, noticed) {
@@ -113,7 +113,7 @@ func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
 // takesOver checks that p does not claim while q leads, or hands over and still works. It
 // applies if p holds no higher token and has received from q, or from a member that does, for
 // long enough: three times the tolerated silence, and the dials after a heal.
-func (c *claimChecker) takesOver(w *world, p, q *process) {
+func (c *claimChecker) takesOver(w *scene, p, q *process) {
 	if w.everDoubled(p.slot) {
 		return // the messages may come from either process
 	}

@@ -8,7 +8,7 @@ import (
 // driverChecker checks that a Machine asks its driver only for what can be done.
 type driverChecker struct{ *history }
 
-func (c *driverChecker) saves(w *world, p *process, _ election.Token) {
+func (c *driverChecker) saves(w *scene, p *process, _ election.Token) {
 	if p.disk.saving {
 		c.fail(w, p, invariant.Driver, "it saves while a save is outstanding")
 	}
@@ -16,7 +16,7 @@ func (c *driverChecker) saves(w *world, p *process, _ election.Token) {
 
 // reaches checks that a member dials only members that were added, and removed ones: a driver
 // has no further addresses.
-func (c *driverChecker) reaches(w *world, p *process, slot int) {
+func (c *driverChecker) reaches(w *scene, p *process, slot int) {
 	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
 		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
 	}

@@ -15,10 +15,10 @@ type leaseChecker struct {
 	chains map[uint64]uint64 // what the log holds up to each index
 }
 
-func (c *leaseChecker) begin(*world) { clear(c.chains) }
+func (c *leaseChecker) begin(*scene) { clear(c.chains) }
 
 // stepped checks the leases.
-func (c *leaseChecker) stepped(w *world, p *process) {
+func (c *leaseChecker) stepped(w *scene, p *process) {
 	core, ok := p.machine.(leaseholder)
 	if !ok {
 		return
@@ -44,20 +44,20 @@ func (c *leaseChecker) stepped(w *world, p *process) {
 
 // holds reports whether a lease is in force in the world's time. The guard of a child process
 // outlives an agent that crashed, but not a power failure of the host.
-func (c *leaseChecker) holds(w *world, p *process) bool {
+func (c *leaseChecker) holds(w *scene, p *process) bool {
 	return p.place < len(c.places) && c.places[p.place].guard > 0 && p.clock.at(w.now) < c.places[p.place].guard
 }
 
 // ends handles the end of a process; if the host ends, its lease does. If a refused connection
 // proves a leader's death, no member waits for what outlives the process.
-func (c *leaseChecker) ends(w *world, p *process, as scenario.Condition) {
+func (c *leaseChecker) ends(w *scene, p *process, as scenario.Condition) {
 	if (as == scenario.Off || w.setup.Option == "refused") && p.place < len(c.places) {
 		c.places[p.place].guard = 0
 	}
 }
 
 // committed checks that all members have applied the same at each index, forever.
-func (c *leaseChecker) committed(w *world, p *process, core leaseholder) {
+func (c *leaseChecker) committed(w *scene, p *process, core leaseholder) {
 	index, chain := core.Applied()
 	if c.chains == nil {
 		c.chains = map[uint64]uint64{}
@@ -69,7 +69,7 @@ func (c *leaseChecker) committed(w *world, p *process, core leaseholder) {
 }
 
 // tells checks a member that begins to lead.
-func (c *leaseChecker) tells(w *world, p *process, a *election.Action) {
+func (c *leaseChecker) tells(w *scene, p *process, a *election.Action) {
 	t := a.Token
 	if a.Kind == election.NotifyLost || t.Leader.ID != p.rank.ID {
 		return

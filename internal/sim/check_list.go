@@ -8,7 +8,7 @@ import (
 // listChecker checks that a member's leader is on its list.
 type listChecker struct{ *history }
 
-func (c *listChecker) performed(w *world, p *process) {
+func (c *listChecker) performed(w *scene, p *process) {
 	leader := p.view.Leader.ID
 	switch {
 	case !p.view.Defined() || p.condition != scenario.Alive:

@@ -8,7 +8,7 @@ import (
 // lowerChecker checks that no member acts on a lower token than its own.
 type lowerChecker struct{ *history }
 
-func (c *lowerChecker) received(w *world, p *process, m *election.Message, actions []election.Action) {
+func (c *lowerChecker) received(w *scene, p *process, m *election.Message, actions []election.Action) {
 	s := &c.places[p.place]
 	if s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator {
 		return

@@ -19,11 +19,11 @@ type spent struct {
 	epoch uint64
 }
 
-func (c *namedChecker) begin(*world) {
+func (c *namedChecker) begin(*scene) {
 	c.tops, c.used = map[place]uint64{}, map[spent]bool{}
 }
 
-func (c *namedChecker) names(w *world, p *process, ch *named.Change) {
+func (c *namedChecker) names(w *scene, p *process, ch *named.Change) {
 	at := place{ch.Name, ch.Seat}
 	sees, top, mine := p.sees[at], p.tops[at], ch.Token.Leader.ID == p.rank.ID
 	switch {
@@ -38,12 +38,12 @@ func (c *namedChecker) names(w *world, p *process, ch *named.Change) {
 		c.fail(w, p, invariant.NamedRises, "it sees %v lead seat %d of %s after epoch %d", ch.Token, ch.Seat, ch.Name, max(top, p.led[ch.Name]))
 	}
 	if mine {
-		c.leads(w, p, ch)
+		c.checkLead(w, p, ch)
 	}
 }
 
-// leads checks which members lead a name when a further member begins to.
-func (c *namedChecker) leads(w *world, p *process, ch *named.Change) {
+// checkLead checks which members lead a name when a further member begins to.
+func (c *namedChecker) checkLead(w *scene, p *process, ch *named.Change) {
 	at, seats := place{ch.Name, ch.Seat}, w.seats[ch.Name]
 	if w.quorum {
 		if id := (spent{ch.Name, ch.Token.Epoch}); ch.Token.Epoch <= c.tops[at] || c.used[id] {
@@ -78,7 +78,7 @@ func (c *namedChecker) leads(w *world, p *process, ch *named.Change) {
 
 // settledWith reports whether two members and their common coordinator have long been connected
 // without disturbance.
-func (c *namedChecker) settledWith(w *world, p, q *process) bool {
+func (c *namedChecker) settledWith(w *scene, p, q *process) bool {
 	if len(c.calm) == 0 || p.view != q.view || !p.view.Defined() || q.condition != scenario.Alive {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 // phaseChecker checks that a Machine's phase moves as its table allows.
 type phaseChecker struct{ *history }
 
-func (c *phaseChecker) stepped(w *world, p *process) {
+func (c *phaseChecker) stepped(w *scene, p *process) {
 	if m, ok := p.machine.(*machine.Machine); ok {
 		if from, to, wrong := m.Moved(); wrong {
 			c.fail(w, p, invariant.Phases, "it goes from %v to %v", from, to)

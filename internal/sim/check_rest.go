@@ -13,10 +13,10 @@ type restChecker struct {
 	same   int // occurrences at lastAt
 }
 
-func (c *restChecker) begin(*world) { c.lastAt, c.same = 0, 0 }
+func (c *restChecker) begin(*scene) { c.lastAt, c.same = 0, 0 }
 
 // instant counts the events at the same instant.
-func (c *restChecker) instant(w *world, at time.Duration) {
+func (c *restChecker) instant(w *scene, at time.Duration) {
 	if at != c.lastAt {
 		c.lastAt, c.same = at, 0
 		return

@@ -9,7 +9,7 @@ import (
 // [termChecker] does.
 type savedChecker struct{ *history }
 
-func (c *savedChecker) tells(w *world, p *process, a *election.Action) {
+func (c *savedChecker) tells(w *scene, p *process, a *election.Action) {
 	if w.setup.NoDisk || a.Kind == election.NotifyLost || !a.Token.Above(p.disk.now.Token) {
 		return
 	}
@@ -18,7 +18,7 @@ func (c *savedChecker) tells(w *world, p *process, a *election.Action) {
 	}
 }
 
-func (c *savedChecker) sends(w *world, p *process, m *election.Message) {
+func (c *savedChecker) sends(w *scene, p *process, m *election.Message) {
 	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
 		if !d.failed && m.Token.Above(c.places[p.place].unsaved) || m.Token.Leader.ID == p.rank.ID {
 			c.fail(w, p, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)

@@ -8,7 +8,7 @@ import (
 // stalledChecker checks that a leader which was stopped for long loses leadership before it sends.
 type stalledChecker struct{ *history }
 
-func (c *stalledChecker) resumed(w *world, p *process, actions []election.Action) {
+func (c *stalledChecker) resumed(w *scene, p *process, actions []election.Action) {
 	if does := invariant.BeforeLosing(p.view, actions); does != "" {
 		c.fail(w, p, invariant.Stalled, "it was stopped for %v and %s", p.stall, does)
 	}

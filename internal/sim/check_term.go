@@ -11,9 +11,9 @@ type termChecker struct {
 	epochs uint64 // the highest epoch that any member has led under
 }
 
-func (c *termChecker) begin(*world) { c.epochs = 0 }
+func (c *termChecker) begin(*scene) { c.epochs = 0 }
 
-func (c *termChecker) tells(w *world, p *process, a *election.Action) {
+func (c *termChecker) tells(w *scene, p *process, a *election.Action) {
 	if a.Kind == election.NotifyLost {
 		return
 	}
@@ -36,7 +36,7 @@ func (c *termChecker) tells(w *world, p *process, a *election.Action) {
 
 // sends checks that a message names only a term that is on disk. Requests for votes, and answers
 // before an election, are exceptions.
-func (c *termChecker) sends(w *world, p *process, m *election.Message) {
+func (c *termChecker) sends(w *scene, p *process, m *election.Message) {
 	if m.Kind == "pre-vote" || m.Kind == "pre-vote-answer" || m.Kind == "vote" {
 		return
 	}

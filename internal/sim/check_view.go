@@ -8,7 +8,7 @@ import (
 // viewChecker checks that watchers see each leadership and its loss, and no lower leadership.
 type viewChecker struct{ *history }
 
-func (c *viewChecker) tells(w *world, p *process, a *election.Action) {
+func (c *viewChecker) tells(w *scene, p *process, a *election.Action) {
 	held := c.places[p.place].held
 	switch {
 	case a.Kind == election.NotifyLost:

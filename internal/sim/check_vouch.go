@@ -13,24 +13,16 @@ type vouchChecker struct {
 	said map[*election.Message]time.Duration // when each REPORT was first sent
 }
 
-func (c *vouchChecker) begin(*world) {
+func (c *vouchChecker) begin(*scene) {
 	if c.said == nil {
 		c.said = map[*election.Message]time.Duration{}
 	}
 	clear(c.said)
 }
 
-// spared returns until when confirmations protect a silent leader.
-func spared(p *process) time.Time {
-	if m, ok := p.machine.(interface{ Spared() time.Time }); ok {
-		return m.Spared()
-	}
-	return time.Time{}
-}
-
 // received checks a message that confirms the leader which p already follows, if p may have
 // accepted it.
-func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []election.Action) {
+func (c *vouchChecker) received(w *scene, p *process, m *election.Message, _ []election.Action) {
 	relayed := m.Kind == election.Relay && m.Carried != nil
 	if relayed {
 		m = m.Carried
@@ -40,7 +32,7 @@ func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []e
 	}
 	t := w.setup.Timing
 	until := epochOfTime.Add(p.clock.at(w.now) + t.Bears() - m.Age)
-	if spared(p) != until || !until.After(c.places[p.place].spared) {
+	if sparedUntil(p) != until || !until.After(c.places[p.place].spared) {
 		return // it made no difference
 	}
 	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
@@ -49,7 +41,7 @@ func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []e
 }
 
 // sends records when a REPORT is first sent.
-func (c *vouchChecker) sends(w *world, _ *process, m *election.Message) {
+func (c *vouchChecker) sends(w *scene, _ *process, m *election.Message) {
 	if m.Kind == election.Relay && m.Carried != nil {
 		m = m.Carried
 	}

@@ -15,48 +15,48 @@ import (
 // of the checker have the rest. Rules about the end of a run are in converge.go.
 type (
 	// begins: a new run, before its processes start.
-	begins interface{ begin(w *world) }
+	begins interface{ begin(w *scene) }
 	// instants: an event at that time.
 	instants interface {
-		instant(w *world, at time.Duration)
+		instant(w *scene, at time.Duration)
 	}
 	// steps: after a step of a Machine, before its actions.
-	steps interface{ stepped(w *world, p *process) }
+	steps interface{ stepped(w *scene, p *process) }
 	// receipts: the same, and the step received m.
 	receipts interface {
-		received(w *world, p *process, m *election.Message, actions []election.Action)
+		received(w *scene, p *process, m *election.Message, actions []election.Action)
 	}
 	// resumptions: the same, of a leader that had been stopped for longer than T.
 	resumptions interface {
-		resumed(w *world, p *process, actions []election.Action)
+		resumed(w *scene, p *process, actions []election.Action)
 	}
 	// performs: after every action of a step, where the list changes.
-	performs interface{ performed(w *world, p *process) }
+	performs interface{ performed(w *scene, p *process) }
 	// tellings: before p announces an election or a loss to its watchers.
 	tellings interface {
-		tells(w *world, p *process, a *election.Action)
+		tells(w *scene, p *process, a *election.Action)
 	}
 	// savings: before p writes a state with this token, or records (without a token).
 	savings interface {
-		saves(w *world, p *process, t election.Token)
+		saves(w *scene, p *process, t election.Token)
 	}
 	// sendings: before p sends m.
 	sendings interface {
-		sends(w *world, p *process, m *election.Message)
+		sends(w *scene, p *process, m *election.Message)
 	}
 	// queues: after a frame was put on its way to e.
-	queues interface{ queued(w *world, e *endpoint) }
+	queues interface{ queued(w *scene, e *endpoint) }
 	// reachings: before p dials the member in that slot.
 	reachings interface {
-		reaches(w *world, p *process, slot int)
+		reaches(w *scene, p *process, slot int)
 	}
 	// ends: the end of p or of its host.
 	ends interface {
-		ends(w *world, p *process, as scenario.Condition)
+		ends(w *scene, p *process, as scenario.Condition)
 	}
 	// namings: before p handles a change of a named election.
 	namings interface {
-		names(w *world, p *process, ch *named.Change)
+		names(w *scene, p *process, ch *named.Change)
 	}
 )
 
@@ -110,7 +110,7 @@ type hooks struct {
 }
 
 // of returns the hooks that apply to a world.
-func (c *checks) of(w *world) *hooks {
+func (c *checks) of(w *scene) *hooks {
 	if w.quorum {
 		return &c.one
 	}
@@ -152,7 +152,7 @@ func hook[T any](list *[]T, k any) bool {
 	return ok
 }
 
-func (c *checks) reset(w *world) {
+func (c *checks) reset(w *scene) {
 	c.history.reset(w)
 	for _, h := range []*hooks{&c.best, &c.one} {
 		for _, k := range h.begins {
@@ -161,13 +161,13 @@ func (c *checks) reset(w *world) {
 	}
 }
 
-func (c *checks) tick(w *world, at time.Duration) {
+func (c *checks) tick(w *scene, at time.Duration) {
 	for _, k := range c.of(w).instants {
 		k.instant(w, at)
 	}
 }
 
-func (c *checks) stepped(w *world, p *process, m *election.Message, actions []election.Action) {
+func (c *checks) stepped(w *scene, p *process, m *election.Message, actions []election.Action) {
 	h := c.of(w)
 	for _, k := range h.steps {
 		k.stepped(w, p)
@@ -184,52 +184,52 @@ func (c *checks) stepped(w *world, p *process, m *election.Message, actions []el
 	}
 }
 
-func (c *checks) performed(w *world, p *process) {
+func (c *checks) performed(w *scene, p *process) {
 	for _, k := range c.of(w).performs {
 		k.performed(w, p)
 	}
 }
 
-func (c *checks) elected(w *world, p *process, a *election.Action) {
+func (c *checks) elected(w *scene, p *process, a *election.Action) {
 	for _, k := range c.of(w).tellings {
 		k.tells(w, p, a)
 	}
 	c.hasTold(w, p, a)
 }
 
-func (c *checks) saves(w *world, p *process, t election.Token) {
+func (c *checks) saves(w *scene, p *process, t election.Token) {
 	for _, k := range c.of(w).savings {
 		k.saves(w, p, t)
 	}
 	c.wantsSaved(t)
 }
 
-func (c *checks) sends(w *world, p *process, m *election.Message) {
+func (c *checks) sends(w *scene, p *process, m *election.Message) {
 	for _, k := range c.of(w).sendings {
 		k.sends(w, p, m)
 	}
 	c.hasSent(m)
 }
 
-func (c *checks) queued(w *world, e *endpoint) {
+func (c *checks) queued(w *scene, e *endpoint) {
 	for _, k := range c.of(w).queues {
 		k.queued(w, e)
 	}
 }
 
-func (c *checks) reaches(w *world, p *process, slot int) {
+func (c *checks) reaches(w *scene, p *process, slot int) {
 	for _, k := range c.of(w).reachings {
 		k.reaches(w, p, slot)
 	}
 }
 
-func (c *checks) ended(w *world, p *process, as scenario.Condition) {
+func (c *checks) ended(w *scene, p *process, as scenario.Condition) {
 	for _, k := range c.of(w).ends {
 		k.ends(w, p, as)
 	}
 }
 
-func (c *checks) named(w *world, p *process, ch *named.Change) {
+func (c *checks) namedChanged(w *scene, p *process, ch *named.Change) {
 	for _, k := range c.of(w).namings {
 		k.names(w, p, ch)
 	}

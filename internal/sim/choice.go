@@ -4,15 +4,14 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // This file chooses between several connections to a member, as when two members dial each other
 // at once. [election.Connection] has the rule, for production and for the lab. A connection out
 // of use ends after it has been idle, at each end separately.
 
-// stands is an end's state of an open connection.
-type stands struct {
+// usage is an end's state of an open connection.
+type usage struct {
 	rank    election.Rank // of the other side, as it presented itself
 	order   uint64        // position in the order of opening
 	retired bool          // not in use
@@ -24,7 +23,7 @@ func (e *endpoint) connection() election.Connection {
 }
 
 // inUse returns the open connection that p uses to a member; nil: there is none.
-func (w *world) inUse(p *process, slot int) (used *endpoint) {
+func (w *wires) inUse(p *process, slot int) (used *endpoint) {
 	peer := w.procs[slot].rank.ID
 	for _, e := range p.peers[slot].ends {
 		if e.state == open && (used == nil || e.connection().Over(used.connection(), p.rank.ID, peer)) {
@@ -36,7 +35,7 @@ func (w *world) inUse(p *process, slot int) (used *endpoint) {
 
 // choose retires all connections to a member except the used one, and ends the oldest retired
 // connection if there are too many.
-func (w *world) choose(p *process, slot int) {
+func (w *wires) choose(p *process, slot int) {
 	used := w.inUse(p, slot)
 	var oldest *endpoint
 	n := 0
@@ -56,7 +55,7 @@ func (w *world) choose(p *process, slot int) {
 	w.tidy(p, slot)
 }
 
-func (w *world) retire(e *endpoint, on bool) {
+func (w *wires) retire(e *endpoint, on bool) {
 	if e.retired == on {
 		return
 	}
@@ -67,31 +66,16 @@ func (w *world) retire(e *endpoint, on bool) {
 }
 
 // idles starts the idle time again, after a message or a retirement.
-func (w *world) idles(e *endpoint) {
+func (w *wires) idles(e *endpoint) {
 	e.idleAt = e.proc.clock.at(w.now) + w.setup.Timing.IdleTime()
 }
 
-func (w *world) awaitIdle(e *endpoint, at time.Duration) {
-	w.queue.push(occurrence{at: at, kind: idleTimeout, place: e.place(), life: e.life})
-}
-
-// idleTimedOut ends a retired connection that has been idle for long enough. A process that was
-// stopped first reads what came meanwhile.
-func (w *world) idleTimedOut(e *endpoint) {
-	switch p := e.proc; {
-	case e.state != open || !e.retired || e.life != p.life:
-	case p.condition == scenario.Frozen:
-		w.awaitIdle(e, w.now+w.setup.Timing.TMax)
-	case p.clock.at(w.now) < e.idleAt:
-		w.awaitIdle(e, p.clock.when(e.idleAt))
-	default:
-		w.give(e)
-		w.tidy(p, e.peer)
-	}
+func (w *wires) awaitIdle(e *endpoint, at time.Duration) {
+	w.queue.push(occurrence{at: at, kind: idleTimeout, place: e.key(), life: e.life})
 }
 
 // give closes a connection.
-func (w *world) give(e *endpoint) {
+func (w *wires) give(e *endpoint) {
 	e.state = closed
 	w.hangUpOn(e, false)
 }

@@ -11,69 +11,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// calmDown ends every fault except what is to stay: cuts heal, delays end, frozen processes
-// thaw, disks work, second processes with a member's id crash. Dead members stay dead.
-func (w *world) calmDown(but string) {
-	for _, a := range w.procs[:w.net.n] {
-		for _, b := range w.procs[:w.net.n] {
-			if link := a.slot*w.net.n + b.slot; but == scenario.ButCuts && w.net.cut[link] {
-				w.net.delay[link] = 0
-			} else {
-				w.healLink(a, b)
-			}
-		}
-		if but != scenario.ButDisks || !a.disk.hangs() {
-			w.setDisk(a, 0, false)
-		}
-	}
-	for _, p := range w.procs {
-		if p.place != p.slot {
-			w.crash(p, false)
-		}
-		w.thaw(p)
-	}
-}
-
-// demand runs until all members have agreed for a while. It fails if the agreement does not
-// begin within bound, and returns the time until it began. With promised, only groups with a
-// promise of agreement must agree.
-func (w *world) demand(bound time.Duration, promised bool) time.Duration {
-	from, since, agreed := w.now, time.Duration(0), false
-	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
-	var last election.Token
-	moves := w.moves
-	for w.checks.broken == nil {
-		t, _, ok := w.agreement(promised)
-		switch {
-		case !ok:
-			agreed = false
-		case !agreed || t != last || moves != w.moves:
-			agreed, since, last, moves = true, w.now, t, w.moves
-		}
-		if agreed && w.now-since >= hold {
-			return since - from
-		}
-		if !agreed && w.now-from > bound {
-			w.disagree(bound, promised)
-			break
-		}
-		if w.now-from > 3*bound {
-			w.checks.fail(w, w.procs[0], invariant.Endless, "after %v the agreement has still not lasted for %v", w.now-from, hold)
-			break
-		}
-		told := w.checks.told
-		w.runTo(w.now + stride)
-		for agreed && w.checks.told == told && w.now-since < hold && w.checks.broken == nil {
-			w.runTo(w.now + stride) // no member changes its leader: checked when its time is over
-		}
-	}
-	return 0
-}
+// judge decides whether the members agree as they are promised to. It changes nothing, except that
+// it names the rule that they break.
+type judge struct{ *scene }
 
 // agreement returns the token on which all live members of each group agree. With promised it
 // skips groups without a promise of agreement. If ok is false, why is the reason. The token is
 // that of the highest group.
-func (w *world) agreement(promised bool) (top election.Token, why string, ok bool) {
+func (w *judge) agreement(promised bool) (top election.Token, why string, ok bool) {
 	for _, group := range w.groups() {
 		if promised && !w.withinTwo(group) {
 			continue // only the rules of every step apply to it
@@ -91,7 +36,7 @@ func (w *world) agreement(promised bool) (top election.Token, why string, ok boo
 
 // groups returns the live members by what they can reach in both directions, usually a single
 // group. A process that is about to end is in none.
-func (w *world) groups() [][]*process {
+func (w *judge) groups() [][]*process {
 	var groups [][]*process
 	seen := make([]bool, len(w.procs))
 	for _, p := range w.procs[:w.net.n] {
@@ -118,7 +63,7 @@ func (w *world) groups() [][]*process {
 
 // withinTwo reports whether each two of a group reach each other, directly or through a third
 // member. Only such groups have a promise of agreement.
-func (w *world) withinTwo(group []*process) bool {
+func (w *judge) withinTwo(group []*process) bool {
 	if w.quorum {
 		return w.complete(group)
 	}
@@ -134,7 +79,7 @@ func (w *world) withinTwo(group []*process) bool {
 
 // related reports whether two live processes belong to the same cluster: either has the other on
 // its list. If either has not been admitted yet, both must.
-func (w *world) related(a, b *process) bool {
+func (w *judge) related(a, b *process) bool {
 	if a.sameTimes(b) != nil {
 		return false
 	}
@@ -156,7 +101,7 @@ func (p *process) goes() bool {
 
 // estranged reports whether two processes have removed each other, and have no further live member
 // on their lists. The lower must end. It detects that when it leads, which takes a working disk.
-func (w *world) estranged(a, b *process) bool {
+func (w *judge) estranged(a, b *process) bool {
 	lower := a
 	if a.machine.Self().Above(b.machine.Self()) {
 		lower = b
@@ -171,7 +116,7 @@ func (p *process) removed(q *process) bool {
 }
 
 // alone reports whether no further member on p's list is alive.
-func (w *world) alone(p *process) bool {
+func (w *judge) alone(p *process) bool {
 	return !slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && p.machine.Knows(q.rank.ID)
 	})
@@ -179,7 +124,7 @@ func (w *world) alone(p *process) bool {
 
 // astray reports whether a has b only from a configuration (its own, or that of the member that
 // admitted it), while b has joined elsewhere: b began without a file, where a is on no list.
-func (w *world) astray(a, b *process) bool {
+func (w *judge) astray(a, b *process) bool {
 	e, _ := a.machine.Entry(b.rank.ID)
 	return e.Version == 0 && e.Number == 0 && len(b.through) > 0
 }
@@ -187,14 +132,14 @@ func (w *world) astray(a, b *process) bool {
 // refused reports whether p is refused, so that it does not count as a candidate. Either a live
 // member that p has only from a configuration has joined elsewhere and refuses p. Or more
 // members refuse p for its times than share them, or as many, and they have the greatest id.
-func (w *world) refused(p *process) bool {
+func (w *judge) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
 			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q)
 	})
 }
 
-func (w *world) outnumbered(p *process) bool {
+func (w *judge) outnumbered(p *process) bool {
 	refuse, side := 0, 0
 	greatest := p
 	for _, q := range w.procs[:w.net.n] {
@@ -216,19 +161,15 @@ func (w *world) outnumbered(p *process) bool {
 // waits reports whether no member has admitted p yet.
 func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Admitted() }
 
-func (w *world) reach(a, b *process) bool {
-	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
-}
-
 // orphaned reports whether a group is a single member that has learned that it left, and no
 // member through which it joins is alive.
-func (w *world) orphaned(group []*process) bool {
+func (w *judge) orphaned(group []*process) bool {
 	p := group[0]
 	return len(group) == 1 && w.roster && !slices.Contains(p.listed(), p.rank.ID) &&
 		!slices.ContainsFunc(p.through, func(slot int) bool { return w.procs[slot].condition == scenario.Alive })
 }
 
-func (w *world) groupAgrees(group []*process) (election.Token, string) {
+func (w *judge) groupAgrees(group []*process) (election.Token, string) {
 	t := group[0].view
 	if w.quorum {
 		return w.quorumAgrees(group)
@@ -275,7 +216,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 // founded reports whether a group may have its first leader, or has a member with an earlier
 // leadership. The first leader needs a working disk. Of a member with a hung disk, only the
 // token on that disk counts.
-func (w *world) founded(group []*process) bool {
+func (w *judge) founded(group []*process) bool {
 	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() && !w.setup.NoDisk })
 	switch {
 	case slices.ContainsFunc(group, func(p *process) bool { return p.disk.now.Token.Defined() }),
@@ -288,7 +229,7 @@ func (w *world) founded(group []*process) bool {
 }
 
 // hears counts the members of a group, itself included, that p reaches directly.
-func (w *world) hears(p *process, group []*process) (n int) {
+func (w *judge) hears(p *process, group []*process) (n int) {
 	for _, q := range group {
 		if w.reach(p, q) { // itself, too
 			n++
@@ -297,21 +238,16 @@ func (w *world) hears(p *process, group []*process) (n int) {
 	return n
 }
 
-// mayLead reports whether a member may lead at all, even as a last resort.
-func (w *world) mayLead(p *process) bool {
-	return !p.observer && !p.ending && (!p.unhealthy || w.setup.LeadUnhealthy)
-}
-
 // fit reports whether a process may lead, and its health check passes.
 func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
 // stands reports whether p is a candidate; a disk that takes T prevents that.
-func (w *world) stands(p *process) bool {
+func (w *judge) stands(p *process) bool {
 	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.machine.Standing() != election.IneligiblePaused && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
 // unled returns "" if no member of a group has a leader.
-func (w *world) unled(group []*process) string {
+func (w *judge) unled(group []*process) string {
 	for _, p := range group {
 		if p.view.Defined() {
 			return fmt.Sprintf("%s follows %v, and nobody there may lead", p.rank.ID, p.view)
@@ -350,7 +286,7 @@ func spellList(list []election.Member) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-func (w *world) disagree(bound time.Duration, promised bool) {
+func (w *judge) disagree(bound time.Duration, promised bool) {
 	_, why, _ := w.agreement(promised)
 	var views []string
 	for _, p := range w.procs {
@@ -368,5 +304,100 @@ func (w *world) disagree(bound time.Duration, promised bool) {
 	if strings.Contains(why, " lists ") || strings.Contains(why, "gone") || strings.Contains(why, "on the list") {
 		rule = invariant.OneList
 	}
-	w.checks.fail(w, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
+	w.checks.fail(w.scene, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
+}
+
+// untold finds two members of a group of which p lacks the metadata of q; nil: there are none.
+func (w *judge) untold() (p, q *process) {
+	for _, group := range w.groups() {
+		if !w.complete(group) {
+			continue
+		}
+		for _, p := range group {
+			for _, q := range group {
+				says := q.says
+				if says == "" {
+					says = scenario.Nothing
+				}
+				if p != q && p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && p.told(q.rank.ID) != says {
+					return p, q
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// meets returns "" if e holds, else what is the case instead.
+func (w *judge) meets(e *scenario.Expectation) string {
+	switch e.What {
+	case "changes":
+		return compare(int64(w.checks.changes), e, "changes of leader")
+	case "lost":
+		return compare(int64(w.checks.lost[w.slots[election.ID(e.Of)]]), e, "losses of a leader at "+e.Of)
+	case "messages":
+		return compare(int64(w.checks.counted[election.MessageKind(e.Of)]), e, e.Of+" messages")
+	case "refused":
+		for _, p := range w.procs[w.net.n:] {
+			if string(p.rank.ID) == e.Of && p.refused != nil && !p.view.Defined() {
+				return ""
+			}
+		}
+		return "no second " + e.Of + " was refused"
+	case "halted":
+		return w.meetsHalt(w.bySlot(election.ID(e.Of)))
+	}
+	for _, p := range w.procs[:w.net.n] {
+		if p.machine == nil || p.condition != scenario.Alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
+			continue
+		}
+		if got := w.meetsAt(p, e); got != "" {
+			return got
+		}
+	}
+	return ""
+}
+
+func (w *judge) meetsAt(p *process, e *scenario.Expectation) string {
+	ok := true
+	switch e.What {
+	case "leader":
+		ok = string(p.view.Leader.ID) == e.Of
+	case "members":
+		if got := scenario.JoinIDs(p.listed(), ","); got != e.Of {
+			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
+		}
+	case "told":
+		if got := p.told(election.ID(e.Of)); got != e.Said {
+			return fmt.Sprintf("%s has it that %s tells %s", p.rank.ID, e.Of, got)
+		}
+	case "undefined":
+		ok = !p.view.Defined()
+	case "epoch":
+		ok = p.view.Epoch == uint64(e.N)
+	case "state":
+		of := w.slots[election.ID(e.Of)]
+		if got := w.checks.states[p.place*w.checks.n+of]; of != p.slot && got != e.State {
+			return fmt.Sprintf("%s has %s as %q", p.rank.ID, e.Of, got)
+		}
+	}
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, invariant.OrNone(p.view))
+}
+
+func (w *judge) meetsHalt(p *process) string {
+	if p.condition == scenario.Dead && p.halted != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
+}
+
+func compare(n int64, e *scenario.Expectation, what string) string {
+	ok := map[string]bool{"=": n == e.N, "<": n < e.N, "<=": n <= e.N, ">": n > e.N, ">=": n >= e.N}[e.Op]
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("there were %d %s", n, what)
 }

@@ -45,7 +45,7 @@ func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	if err != nil {
 		return CountResult{}, err
 	}
-	w := newWorld()
+	w := newStory()
 	if err := w.reset(s, fresh, nil); err != nil {
 		return CountResult{}, err
 	}
@@ -57,7 +57,7 @@ func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	}
 	from := w.now
 	for _, id := range start {
-		w.tell(w.bySlot(id), election.Campaign)
+		w.instruct(w.bySlot(id), election.Campaign)
 	}
 	return w.countResult(from)
 }
@@ -101,13 +101,13 @@ func (c CountConfig) lowest() election.ID {
 }
 
 // settleAll lets the first messages pass and forgets them.
-func (w *world) settleAll() {
+func (w *story) settleAll() {
 	w.runTo(w.now + 10*unit)
 	w.checks.mark()
 }
 
 // countResult waits until no message is on its way and no timer runs.
-func (w *world) countResult(from time.Duration) (CountResult, error) {
+func (w *story) countResult(from time.Duration) (CountResult, error) {
 	r := CountResult{Messages: map[election.MessageKind]int{}}
 	last := from
 	limit := from + time.Duration(100+20*len(w.procs))*unit

@@ -1,10 +1,10 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // disk keeps the saved state, and the state before it.
@@ -24,19 +24,8 @@ type disk struct {
 	rolledBack  bool // ever
 }
 
-// save writes outside of the loop.
-func (w *world) save(p *process, s election.State) {
-	if w.setup.NoDisk {
-		w.step(p, election.Event{Kind: election.Saved})
-		return
-	}
-	w.checks.saves(w, p, s.Token)
-	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
-	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
-}
-
 // writes sets the end of the outstanding write.
-func (w *world) writes(p *process, due time.Duration) {
+func (w *scene) writes(p *process, due time.Duration) {
 	p.disk.due = due
 	w.queue.push(occurrence{at: due, kind: diskDone, place: int32(p.place), life: p.life})
 }
@@ -49,12 +38,12 @@ func (d *disk) hangs() bool { return d.slow >= time.Minute }
 
 // unsaved reports whether a member may follow a leadership that is not on its disk: the disk has
 // refused it, or has not answered for T.
-func (w *world) unsaved(p *process) bool {
+func (w *scene) unsaved(p *process) bool {
 	return p.disk.failed || p.disk.saving && p.clock.at(w.now)-p.disk.began >= w.setup.Timing.T()
 }
 
 // setDisk changes how a disk works. A disk that recovers soon ends a slow write.
-func (w *world) setDisk(p *process, slow time.Duration, failing bool) {
+func (w *scene) setDisk(p *process, slow time.Duration, failing bool) {
 	p.disk.slow, p.disk.failing = slow, failing
 	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {
 		w.writes(p, soon)
@@ -65,19 +54,7 @@ type diskError struct{}
 
 func (diskError) Error() string { return "the simulated disk refuses to write" }
 
-func (w *world) saved(p *process, life uint64) {
-	if p.life != life || !p.disk.saving || w.now != p.disk.due {
-		return
-	}
-	err := w.writeOut(p)
-	if p.condition == scenario.Frozen {
-		p.hasSaved, p.savedErr = true, err
-		return
-	}
-	w.step(p, election.Event{Kind: election.Saved, Err: err})
-}
-
-func (w *world) writeOut(p *process) error {
+func (w *scene) writeOut(p *process) error {
 	d := &p.disk
 	d.saving = false
 	if d.failing || d.slow > 0 {
@@ -98,4 +75,12 @@ func (w *world) writeOut(p *process) error {
 	}
 	d.before, d.now = d.now, d.next
 	return nil
+}
+
+// appendLog writes records outside of the loop.
+func (w *scene) appendLog(p *process, a *election.Action) {
+	w.checks.saves(w, p, election.Token{})
+	d := &p.disk
+	d.saving, d.appends, d.replaces, d.nextRecords, d.began = true, true, a.Replace, slices.Clone(a.Records), p.clock.at(w.now)
+	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+d.slow)
 }

@@ -100,7 +100,7 @@ func (g *generator) varyLinks(s *scenario.Setup) {
 		return
 	}
 	f := s.Filled()
-	tMax := g.slowest(&f)
+	tMax := g.longestLatency(&f)
 	for i, a := range s.Members {
 		for _, b := range s.Members[i+1:] {
 			if c.one(4) {
@@ -133,16 +133,16 @@ func (g *generator) happenings() {
 		if g.hangs.one(2) {
 			s.Word, s.For = "slow", time.Minute+g.hangs.upTo(9*time.Minute)
 		}
-		g.do(s)
+		g.add(s)
 	}
 	if g.duplicates != nil && !g.s.Setup.OneLeader() && g.duplicates.one(8) && len(g.s.Setup.Newcomers) == 0 {
-		g.do(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
+		g.add(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
 	}
 	if g.stalls != nil && g.stalls.one(4) {
 		who := []election.ID{g.someone(g.stalls)}
-		if g.do(scenario.Step{Do: scenario.Freeze, Members: who}) {
-			g.do(scenario.Step{Do: scenario.Run, For: g.stalls.upTo(g.s.Setup.Filled().Timing.T() - 1)})
-			g.do(scenario.Step{Do: scenario.Thaw, Members: who})
+		if g.add(scenario.Step{Do: scenario.Freeze, Members: who}) {
+			g.add(scenario.Step{Do: scenario.Run, For: g.stalls.upTo(g.s.Setup.Filled().Timing.T() - 1)})
+			g.add(scenario.Step{Do: scenario.Thaw, Members: who})
 		}
 	}
 }
@@ -160,17 +160,17 @@ func (g *generator) someone(c *rng) election.ID {
 func (g *generator) settle() {
 	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
-			g.do(scenario.Step{Do: scenario.Heal})
-			g.do(scenario.Step{Do: scenario.Cut, Links: cuts})
-			g.do(scenario.Step{Do: scenario.Settle, Word: scenario.ButCuts})
+			g.add(scenario.Step{Do: scenario.Heal})
+			g.add(scenario.Step{Do: scenario.Cut, Links: cuts})
+			g.add(scenario.Step{Do: scenario.Settle, Word: scenario.ButCuts})
 			return
 		}
 	}
 	if g.hangs != nil && g.hangs.one(2) {
-		g.do(scenario.Step{Do: scenario.Settle, Word: scenario.ButDisks})
+		g.add(scenario.Step{Do: scenario.Settle, Word: scenario.ButDisks})
 		return
 	}
-	g.do(scenario.Step{Do: scenario.Settle})
+	g.add(scenario.Step{Do: scenario.Settle})
 }
 
 // fewCuts draws cuts that leave each two live members a link, or links to a common third member;
@@ -245,7 +245,7 @@ func (g *generator) standAll() {
 		}
 		for _, r := range g.s.Setup.Members {
 			if !g.elections.one(4) {
-				g.do(g.stand(r.ID, name))
+				g.add(g.stand(r.ID, name))
 			}
 		}
 	}
@@ -283,5 +283,5 @@ func (g *generator) nameSomething(c *rng) {
 	case 6:
 		s.Do, s.Via, s.Word = scenario.Undrain, other, ""
 	}
-	g.do(s)
+	g.add(s)
 }

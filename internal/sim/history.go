@@ -47,7 +47,7 @@ type placeRecord struct {
 	spared  time.Time      // until when confirmations protected its leader before this step
 }
 
-func (c *history) reset(w *world) {
+func (c *history) reset(w *scene) {
 	n := len(w.setup.Members)
 	c.broken, c.top, c.n, c.changes, c.rounds, c.fault = nil, 0, n, 0, 0, 0
 	if c.claims == nil {
@@ -80,14 +80,14 @@ func sized[T any](s []T, n int) []T {
 	return s
 }
 
-func (c *history) fail(w *world, p *process, rule, format string, args ...any) {
+func (c *history) fail(w *scene, p *process, rule, format string, args ...any) {
 	if c.broken == nil {
 		c.broken = &invariant.Violation{Rule: rule, Member: w.name(p), At: w.now, What: fmt.Sprintf(format, args...)}
 	}
 }
 
 // started records a new life and the token on its disk.
-func (c *history) started(w *world, p *process) {
+func (c *history) startedLife(w *scene, p *process) {
 	for p.place >= len(c.places) {
 		c.places = append(c.places, placeRecord{})
 		c.lost = append(c.lost, 0)
@@ -100,7 +100,7 @@ func (c *history) started(w *world, p *process) {
 }
 
 // about records a member's state just before its step.
-func (c *history) about(w *world, p *process) {
+func (c *history) about(w *scene, p *process) {
 	s := &c.places[p.place]
 	deadline, ok := p.machine.Deadline()
 	if w.quorum {
@@ -108,14 +108,14 @@ func (c *history) about(w *world, p *process) {
 	}
 	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
 	s.stalled = election.Token{}
-	s.spared = spared(p)
+	s.spared = sparedUntil(p)
 	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
 		s.stalled = p.view
 	}
 }
 
 // hasTold records what a member has announced to its watchers.
-func (c *history) hasTold(w *world, p *process, a *election.Action) {
+func (c *history) hasTold(w *scene, p *process, a *election.Action) {
 	s := &c.places[p.place]
 	c.told++
 	mine := a.Token.Leader.ID == p.rank.ID
@@ -159,7 +159,7 @@ func (c *history) allUp(p *process) {
 }
 
 // notified records a member's report about a member.
-func (c *history) notified(w *world, p *process, a *election.Action) {
+func (c *history) notified(w *scene, p *process, a *election.Action) {
 	to, ok := w.slots[a.Member]
 	if ok && len(c.states) > 0 && p.place < c.n {
 		c.states[p.place*c.n+to] = a.Status
@@ -176,4 +176,12 @@ func (c *history) notified(w *world, p *process, a *election.Action) {
 	if w.log != nil && a.Status == election.StateUnreachable {
 		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})
 	}
+}
+
+// isSpared returns until when confirmations protect a silent leader.
+func sparedUntil(p *process) time.Time {
+	if m, ok := p.machine.(interface{ Spared() time.Time }); ok {
+		return m.Spared()
+	}
+	return time.Time{}
 }

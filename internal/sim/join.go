@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -30,30 +29,6 @@ type admission = machine.Admission
 // askTime returns how long a newcomer waits for the connection and the answer on it.
 func askTime(t election.Timing) time.Duration { return 2*t.TMax + greetTime(t, true) }
 
-// join starts p as a process with no members on its list, except those that it asks and those in
-// its file.
-func (w *world) join(p *process, through []election.ID) error {
-	lives := p.condition == scenario.Alive || p.condition == scenario.Frozen
-	if lives && !p.ending {
-		return nil
-	}
-	w.throughThese(p, through)
-	if lives {
-		return nil // its work has not stopped yet; when it starts again it joins
-	}
-	w.note(p, "joins", "through "+scenario.JoinIDs(through, ", "))
-	w.checks.disturbedAt(p, w.now-1)
-	return w.start(p)
-}
-
-// throughThese sets the members that p asks for admission.
-func (w *world) throughThese(p *process, members []election.ID) {
-	p.through = p.through[:0]
-	for _, id := range members {
-		p.through = append(p.through, w.slots[id])
-	}
-}
-
 // beginJoin starts the first round of a life.
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
@@ -66,11 +41,11 @@ func (w *world) askAround(p *process) {
 	p.asked = len(p.left)
 	p.asks.BeginRound()
 	for _, slot := range p.left {
-		w.ask(p, slot)
+		w.askMember(p, slot)
 	}
 }
 
-func (w *world) ask(p *process, slot int) {
+func (w *world) askMember(p *process, slot int) {
 	c := w.newConn()
 	c.asks = true
 	own, _ := p.machine.Entry(p.rank.ID)
@@ -103,7 +78,7 @@ func (w *world) askAgain(p *process, life uint64) {
 
 // letIn answers a newcomer as the process that owns e does, or its kernel.
 func (w *world) letIn(e *endpoint, f *frame) {
-	q, from := e.proc, e.other()
+	q, from := e.proc, e.far()
 	e.state = closed
 	if q.condition != scenario.Alive {
 		w.push(from, frame{kind: refusal})
@@ -172,7 +147,7 @@ func (w *world) roundOver(p *process) {
 func (w *world) askToReturn(p *process, slot int) {
 	if p.condition == scenario.Alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
 		p.back = append(p.back, slot)
-		w.ask(p, slot)
+		w.askMember(p, slot)
 	}
 }
 
@@ -219,34 +194,6 @@ func (w *world) exit(p *process) {
 	w.note(p, "exits", why)
 	w.end(p, scenario.Dead)
 	w.endConnections(p, false)
-}
-
-// leave makes a process give up its membership and end.
-func (w *world) leave(p *process) {
-	if p.condition == scenario.Alive && !p.ending {
-		w.note(p, "leaves", "")
-		p.leaves = true
-		w.quit(p, nil)
-	}
-}
-
-// change applies a user's change of the list at p.
-func (w *world) change(p *process, step *scenario.Step, of *process) {
-	if p.condition != scenario.Alive {
-		return
-	}
-	if step.Do == scenario.Add {
-		what := string(of.rank.ID)
-		if step.Ranked {
-			what += " with priority " + strconv.Itoa(step.Priority)
-		}
-		w.note(p, "adds", what)
-		w.step(p, election.Event{Kind: election.MemberAdded, On: step.Ranked, Member: election.Member{
-			Rank: election.Rank{Priority: step.Priority, ID: of.rank.ID}, Address: string(of.rank.ID), Observer: of.observer}})
-		return
-	}
-	w.note(p, "removes", string(of.rank.ID))
-	w.step(p, election.Event{Kind: election.MemberRemoved, Peer: of.rank.ID})
 }
 
 // listed returns the members on p's list.

@@ -76,38 +76,6 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 	}
 }
 
-// campaignNamed applies a user's request about an election at p.
-func (w *world) campaignNamed(p *process, step *scenario.Step) {
-	if p.condition != scenario.Alive {
-		return // it has ended or is frozen: it cannot be asked
-	}
-	w.note(p, string(step.Do)+"s "+step.Word, "")
-	switch step.Do {
-	case scenario.Stand:
-		how := named.Candidacy{Weight: max(step.Weight, 1), Seats: max(step.Seats, 1), Prefer: step.Prefer}
-		w.seats[step.Word] = max(w.seats[step.Word], how.Seats)
-		if p.stoodFor != nil {
-			p.stoodFor[step.Word] = how
-		}
-		w.command(p, func(at time.Time) []election.Action {
-			return p.assigned.Campaign(at, named.Stand{Name: step.Word, Candidacy: how})
-		})
-	case scenario.Withdraw:
-		delete(p.stoodFor, step.Word)
-		w.command(p, func(at time.Time) []election.Action { return p.assigned.Withdraw(at, step.Word) })
-	case scenario.Yield:
-		w.command(p, func(at time.Time) []election.Action { return p.assigned.Resign(at, step.Word) })
-	case scenario.Give:
-		w.request(p, named.Request{Do: named.DoTransfer, Name: step.Word, Member: step.Via[0]})
-	}
-}
-
-func (w *world) drain(p *process, step *scenario.Step) {
-	do := map[scenario.Verb]string{scenario.Drain: named.DoDrain, scenario.Undrain: named.DoUndrain}[step.Do]
-	w.note(p, "is asked to "+do, string(step.Members[0]))
-	w.request(p, named.Request{Do: do, Member: step.Members[0], Force: true})
-}
-
 func (w *world) request(p *process, r named.Request) {
 	w.command(p, func(at time.Time) []election.Action {
 		_, actions := p.assigned.Request(at, r)
@@ -141,7 +109,7 @@ func (w *world) namedChange(p *process, ch *named.Change) {
 	}
 	w.moves++
 	w.checks.told++
-	w.checks.named(w, p, ch)
+	w.checks.namedChanged(&w.scene, p, ch)
 	mine := ch.Token.Leader.ID == p.rank.ID
 	at := place{ch.Name, ch.Seat}
 	if ch.Lost {

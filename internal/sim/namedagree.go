@@ -19,7 +19,7 @@ type contest struct {
 
 // namedAgree returns "" if each name with a candidate in the group has as many leaders as
 // possible, all members agree on them, and no member exceeds its share.
-func (w *world) namedAgree(group []*process, coordinator *process) string {
+func (w *judge) namedAgree(group []*process, coordinator *process) string {
 	if !w.named || coordinator == nil || coordinator.assigned == nil || !w.complete(group) {
 		return ""
 	}
@@ -45,7 +45,7 @@ func (w *world) namedAgree(group []*process, coordinator *process) string {
 }
 
 // contests returns the named elections of a group, by name.
-func (w *world) contests(group []*process, drained []election.ID) (list []*contest) {
+func (w *judge) contests(group []*process, drained []election.ID) (list []*contest) {
 	names := map[string]*contest{}
 	of := func(name string) *contest {
 		if names[name] == nil {
@@ -75,7 +75,7 @@ func (w *world) contests(group []*process, drained []election.ID) (list []*conte
 
 // most returns how many may lead an election. The last candidacies of members outside of the
 // group are not known.
-func (w *world) most(k *contest, group []*process) (most int) {
+func (w *judge) most(k *contest, group []*process) (most int) {
 	if len(group) < len(w.procs) {
 		return w.seats[k.name]
 	}
@@ -86,7 +86,7 @@ func (w *world) most(k *contest, group []*process) (most int) {
 }
 
 // filled returns "" if as many members lead an election as can, and all members agree on them.
-func (w *world) filled(k *contest, group []*process) string {
+func (w *judge) filled(k *contest, group []*process) string {
 	if n, least := len(k.leads), min(k.least, len(k.can)); n < least {
 		return fmt.Sprintf("election %s has %d seats to fill and is led by %d", k.name, least, n)
 	}

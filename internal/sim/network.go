@@ -4,9 +4,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
-	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // network connects the processes in the manner of TCP. Bytes of a connection arrive in order or
@@ -40,7 +38,7 @@ func (n *network) reset(members int) {
 }
 
 // setLatencies gives each link its latency.
-func (w *world) setLatencies() {
+func (w *wires) setLatencies() {
 	for i := range w.net.takes {
 		w.net.takes[i] = w.setup.Latency
 	}
@@ -55,7 +53,7 @@ func (w *world) setLatencies() {
 	}
 }
 
-func (w *world) newConn() *conn {
+func (w *wires) newConn() *conn {
 	n := &w.net
 	if n.used == len(n.conns) {
 		n.conns = append(n.conns, &conn{place: int32(n.used)})
@@ -71,60 +69,10 @@ func (w *world) newConn() *conn {
 	return c
 }
 
-func (w *world) arrive(e *endpoint, f *frame) {
-	switch f.kind {
-	case syn:
-		w.synced(e)
-	case synAck:
-		w.connected(e)
-	case secure:
-		w.answerSecure(e)
-	case secured:
-		w.greets(e)
-	case hello:
-		w.accept(e)
-	case welcome:
-		w.dialAnswered(e)
-	case refusal:
-		w.refusedBy(e, f)
-	case ask:
-		w.letIn(e, f)
-	case admitted:
-		w.answered(e, f.in, nil)
-	case message:
-		w.received(e, f)
-	case fin, rst:
-		w.ended(e, f.kind == rst)
-	}
-}
-
-func (w *world) received(e *endpoint, f *frame) {
-	if e.state != open || e.life != e.proc.life {
-		if w.log != nil {
-			w.log(trace.Entry{At: w.now, Member: w.name(e.proc), What: "drops", Peer: f.msg.From,
-				Token: f.msg.Token, Message: f.msg, Flight: f.flight, Why: "the connection has ended"})
-		}
-		if e.other().state == open {
-			w.hangUpOn(e, false)
-		}
-		return
-	}
-	w.idles(e)
-	w.logReceipt(e.proc, f.msg, f.flight)
-	w.step(e.proc, election.Event{Kind: election.Received, Message: f.msg})
-}
-
-func (w *world) logReceipt(p *process, m *election.Message, flight uint64) {
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "receives", Peer: m.From, Token: m.Token,
-			Message: m, Flight: flight})
-	}
-}
-
 // synced answers a dial as a kernel: it makes the connection if a process listens, stopped or
 // not, and else refuses.
-func (w *world) synced(e *endpoint) {
-	from := e.other()
+func (w *wires) synced(e *endpoint) {
+	from := e.far()
 	if e.proc.condition == scenario.Dead {
 		w.unmade(e.c)
 		w.push(from, frame{kind: refusal})
@@ -134,8 +82,8 @@ func (w *world) synced(e *endpoint) {
 }
 
 // hangUpOn ends e's connection for the other side; if torn, what is on its way is lost.
-func (w *world) hangUpOn(e *endpoint, torn bool) {
-	to := e.other()
+func (w *wires) hangUpOn(e *endpoint, torn bool) {
+	to := e.far()
 	if to.state == closed {
 		return
 	}
@@ -147,7 +95,7 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 		w.push(to, frame{kind: fin})
 		return
 	}
-	unheard := to.in.len() > 0 && to.in.frames[to.in.head].kind == hello
+	unheard := to.in.size() > 0 && to.in.frames[to.in.head].kind == hello
 	to.in.clear()
 	if unheard {
 		to.state = closed
@@ -156,37 +104,7 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 	w.push(to, frame{kind: rst})
 }
 
-// ended handles a connection's end; if torn, what was on its way is lost.
-func (w *world) ended(e *endpoint, torn bool) {
-	if e.c.asks {
-		w.answered(e, nil, nil)
-		return
-	}
-	if e.state == closed || e.life != e.proc.life {
-		e.state = closed
-		return
-	}
-	p := e.proc
-	was, used := e.state, w.inUse(p, e.peer) == e
-	e.state = closed
-	w.choose(p, e.peer)
-	peer := w.procs[e.peer].rank.ID
-	if was == opening {
-		w.dialFailed(e, false, nil, nil)
-		return
-	}
-	next := w.inUse(p, e.peer)
-	if next != nil && !used && !torn {
-		return
-	}
-	// What was written to it may be lost; the Machine resends it.
-	w.step(p, election.Event{Kind: election.LinkDown, Peer: peer, Incarnation: e.inc})
-	if next != nil {
-		w.step(p, election.Event{Kind: election.LinkUp, Peer: peer, Rank: next.rank, Incarnation: next.inc})
-	}
-}
-
-func (w *world) hangup(p *process, to election.ID) {
+func (w *wires) hangup(p *process, to election.ID) {
 	slot, ok := w.slots[to]
 	if !ok {
 		return
@@ -198,38 +116,13 @@ func (w *world) hangup(p *process, to election.ID) {
 	p.peers[slot].ends = p.peers[slot].ends[:0]
 }
 
-// send writes to the connection in use, or dials if there is none.
-func (w *world) send(p *process, to election.ID, m *election.Message) {
-	w.checks.sends(w, p, m)
-	w.flights++
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "sends", Peer: to, Token: m.Token, Message: m, Flight: w.flights})
-	}
-	slot, ok := w.slots[to]
-	if !ok {
-		w.checks.fail(w, p, invariant.Driver, "it sends to %s, who is no member", to)
-		return
-	}
-	if w.setup.NoDetector {
-		w.checks.reaches(w, p, slot)
-		w.post(p, w.procs[slot], m)
-		return
-	}
-	e := w.inUse(p, slot)
-	if e == nil { // an open connection needs no address
-		w.checks.reaches(w, p, slot)
-		e = w.dialed(p, slot)
-	}
-	w.push(e.other(), frame{kind: message, msg: m, flight: w.flights})
-}
-
 // resetLink ends every connection between two members on both sides at once; what is on its way
 // is lost.
-func (w *world) resetLink(a, b *process) {
+func (w *wires) resetLink(a, b *process) {
 	w.note(a, "connections are reset", "to "+string(b.rank.ID))
-	w.checks.disturbed(w, a)
+	w.checks.disturbed(&w.scene, a)
 	for _, e := range a.peers[b.slot].ends {
-		other := e.other()
+		other := e.far()
 		if e.corked || other.corked {
 			w.unmade(e.c)
 			w.push(&e.c.ends[0], frame{kind: rst})
@@ -242,27 +135,27 @@ func (w *world) resetLink(a, b *process) {
 	}
 }
 
-func (w *world) cutLink(a, b *process) {
-	w.checks.disturbed(w, a)
-	w.checks.disturbed(w, b)
+func (w *wires) cutLink(a, b *process) {
+	w.checks.disturbed(&w.scene, a)
+	w.checks.disturbed(&w.scene, b)
 	w.net.cut[a.slot*w.net.n+b.slot] = true
 }
 
 // rejectLink makes a firewall at b answer what comes from a with a reset.
-func (w *world) rejectLink(a, b *process) {
+func (w *wires) rejectLink(a, b *process) {
 	w.cutLink(a, b)
 	w.net.rejects[a.slot*w.net.n+b.slot] = true
 }
 
 // lastOn returns when the last delayed frame on a link arrives; now, if there is none.
-func (w *world) lastOn(link int) time.Duration {
+func (w *wires) lastOn(link int) time.Duration {
 	last := w.now
 	if w.net.delay[link] == 0 {
 		return last
 	}
 	for _, c := range w.net.conns[:w.net.used] {
 		for side := range c.ends {
-			if e := &c.ends[side]; e.state != closed && e.in.len() > 0 && e.other().linkTo(e, w) == link {
+			if e := &c.ends[side]; e.state != closed && e.in.size() > 0 && e.far().linkTo(e, &w.scene) == link {
 				last = max(last, e.in.frames[len(e.in.frames)-1].at)
 			}
 		}
@@ -272,13 +165,13 @@ func (w *world) lastOn(link int) time.Duration {
 
 // healLink delivers what the kernels kept, within 2·t_max of the heal as if resent. Sometimes
 // they have given up the connection instead.
-func (w *world) healLink(a, b *process) {
+func (w *wires) healLink(a, b *process) {
 	link := a.slot*w.net.n + b.slot
 	if w.net.delay[link] == 0 && !w.net.cut[link] {
 		return
 	}
-	w.checks.disturbed(w, a)
-	w.checks.disturbed(w, b)
+	w.checks.disturbed(&w.scene, a)
+	w.checks.disturbed(&w.scene, b)
 	late := w.lastOn(link) // later messages over the same connection come after it
 	w.checks.disturbedAt(a, late)
 	w.checks.disturbedAt(b, late)
@@ -286,13 +179,13 @@ func (w *world) healLink(a, b *process) {
 	held := w.net.held[link]
 	w.net.held[link] = nil
 	for _, e := range held {
-		if e.in.len() == 0 || e.in.due != never {
+		if e.in.size() == 0 || e.in.due != never {
 			continue
 		}
 		if w.rng.one(4) {
 			e.in.clear()
 			w.push(e, frame{kind: rst})
-			if other := e.other(); other.state == open {
+			if other := e.far(); other.state == open {
 				w.hangUpOn(e, true)
 			}
 			continue
@@ -300,4 +193,98 @@ func (w *world) healLink(a, b *process) {
 		w.expect(e, w.now+w.rng.in(scenario.Span{Min: 0, Max: 2 * w.setup.Timing.TMax}))
 	}
 	w.net.held[link] = held[:0]
+}
+
+// This file makes connections: the dial, the handshake and refusals.
+
+// connected continues a dial that got through. TLS comes next, if the cluster has it; the answer
+// has its own time limit.
+func (w *wires) connected(e *endpoint) {
+	if !w.setup.Timing.Secured {
+		w.greets(e)
+	} else if e.state == opening && e.life == e.proc.life {
+		e.until = e.proc.clock.at(w.now) + 2*w.setup.Timing.TMax
+		w.pushAhead(e.far(), frame{kind: secure})
+	}
+}
+
+// answerSecure is TLS's answer to a dialer. The process gives it, not the kernel.
+func (w *wires) answerSecure(e *endpoint) {
+	if e.proc.condition != scenario.Alive {
+		w.unmade(e.c)
+		w.push(e.far(), frame{kind: refusal})
+		return
+	}
+	w.push(e.far(), frame{kind: secured})
+}
+
+// greets sends what the dialer has written; the answer to it has its own time limit too.
+func (w *wires) greets(e *endpoint) {
+	if e.state == opening && e.life == e.proc.life {
+		e.until = e.proc.clock.at(w.now) + greetTime(w.setup.Timing, e.c.asks)
+		w.uncork(e.far())
+	}
+}
+
+// unmade drops a dial before there was a connection, with all that was to follow.
+func (w *wires) unmade(c *conn) {
+	c.ends[0].in.clear()
+	c.ends[1].in.clear()
+	c.ends[1].state = closed
+}
+
+// greetTime returns how long a dialer waits for the answer to its first message. A connection
+// has another 2·t_max to be made. The admission of a newcomer takes t_process.
+func greetTime(t election.Timing, asks bool) time.Duration {
+	if asks {
+		return t.T()
+	}
+	return 2 * t.TMax
+}
+
+// sameTimes returns nil if both have the same t_max and t_process, else the error of a driver.
+func (p *process) sameTimes(other *process) error {
+	if a, b := p.timing, other.timing; a.TMax != b.TMax || a.TProcess != b.TProcess {
+		return election.ErrForeign
+	}
+	return nil
+}
+
+// tidy forgets closed ends.
+func (w *wires) tidy(p *process, slot int) {
+	ends := p.peers[slot].ends
+	kept := ends[:0]
+	for _, e := range ends {
+		if e.state != closed {
+			kept = append(kept, e)
+		}
+	}
+	clear(ends[len(kept):])
+	p.peers[slot].ends = kept
+}
+
+// dialed returns the dial under way, or begins a dial; later messages follow the hello at once.
+func (w *wires) dialed(p *process, slot int) *endpoint {
+	if ends := p.peers[slot].ends; len(ends) > 0 {
+		return ends[0]
+	}
+	e := w.connect(p, slot, w.newConn(), frame{kind: hello})
+	p.peers[slot].ends = append(p.peers[slot].ends, e)
+	return e
+}
+
+// connect begins a dial in the manner of TCP: SYN, SYN-ACK, the dialer's first message (with
+// more right behind it), and the answer take four message delays. TLS adds two, between the
+// SYN-ACK and the first message.
+func (w *wires) connect(p *process, slot int, c *conn, first frame) *endpoint {
+	e, to := &c.ends[0], &c.ends[1]
+	e.proc, e.life, e.peer = p, p.life, slot
+	e.inc = p.incarnation // until the welcome, that of the hello
+	to.proc, to.peer = w.listed(p, slot), p.slot
+	w.push(to, frame{kind: syn})
+	to.corked = true
+	w.push(to, first)
+	e.until = p.clock.at(w.now) + 2*w.setup.Timing.TMax
+	w.queue.push(occurrence{at: p.clock.when(e.until), kind: dialTimeout, place: e.key(), life: p.life})
+	return e
 }

@@ -33,7 +33,7 @@ type endpoint struct {
 	life uint64
 	peer int    // slot of the other side's id
 	inc  uint64 // the other side's incarnation, once open
-	stands
+	usage
 	state  endState
 	in     pipe
 	corked bool          // of ends[1]: no connection yet, so what the dialer writes waits there
@@ -43,9 +43,9 @@ type endpoint struct {
 // endAt returns the endpoint of that place, which encodes its connection and side.
 func (n *network) endAt(place int32) *endpoint { return &n.conns[place>>1].ends[place&1] }
 
-func (e *endpoint) place() int32 { return e.c.place<<1 | int32(e.side) }
+func (e *endpoint) key() int32 { return e.c.place<<1 | int32(e.side) }
 
-func (e *endpoint) other() *endpoint { return &e.c.ends[1-e.side] }
+func (e *endpoint) far() *endpoint { return &e.c.ends[1-e.side] }
 
 type frameKind uint8
 
@@ -90,7 +90,7 @@ func (p *pipe) clear() {
 	p.frames, p.head, p.due, p.slowest = p.frames[:0], 0, never, 0
 }
 
-func (p *pipe) len() int { return len(p.frames) - p.head }
+func (p *pipe) size() int { return len(p.frames) - p.head }
 
 func (p *pipe) pop() frame {
 	f := p.frames[p.head]
@@ -101,28 +101,37 @@ func (p *pipe) pop() frame {
 	return f
 }
 
+// wires carry frames and datagrams between processes, in the manner of the kernels. What arrives is
+// handled by the world.
+type wires struct {
+	scene
+	datagrams   datagrams
+	flights     uint64
+	connections uint64 // opened so far, each counted at both its ends
+}
+
 // push puts a frame on its way to e.
-func (w *world) push(e *endpoint, f frame) {
+func (w *wires) push(e *endpoint, f frame) {
 	f.at = w.travels(e)
-	if k := len(e.in.frames); e.in.len() > 0 && e.in.frames[k-1].at > f.at {
+	if k := len(e.in.frames); e.in.size() > 0 && e.in.frames[k-1].at > f.at {
 		f.at = e.in.frames[k-1].at
 	}
 	e.in.frames = append(e.in.frames, f)
 	e.in.slowest = max(e.in.slowest, f.at-w.now)
-	w.checks.queued(w, e)
-	if e.in.len() == 1 && !e.corked {
+	w.checks.queued(&w.scene, e)
+	if e.in.size() == 1 && !e.corked {
 		w.expect(e, f.at)
 	}
 }
 
 // travels returns when a frame that leaves now arrives at e.
-func (w *world) travels(e *endpoint) time.Duration {
-	link := e.other().linkTo(e, w)
+func (w *wires) travels(e *endpoint) time.Duration {
+	link := e.far().linkTo(e, &w.scene)
 	return w.now + w.rng.in(w.net.takes[link]) + w.net.delay[link]
 }
 
 // uncork sends what a dialer has written before there was a connection.
-func (w *world) uncork(e *endpoint) {
+func (w *wires) uncork(e *endpoint) {
 	e.corked = false
 	for i := range e.in.frames[e.in.head:] {
 		f := &e.in.frames[e.in.head+i]
@@ -130,59 +139,37 @@ func (w *world) uncork(e *endpoint) {
 			f.at = max(f.at, e.in.frames[e.in.head+i-1].at)
 		}
 	}
-	if e.in.len() > 0 {
+	if e.in.size() > 0 {
 		w.expect(e, e.in.frames[e.in.head].at)
 	}
 }
 
 // pushAhead puts a frame on its way to e, which is corked, before all that waits there.
-func (w *world) pushAhead(e *endpoint, f frame) {
+func (w *wires) pushAhead(e *endpoint, f frame) {
 	f.at = w.travels(e)
 	e.in.frames = slices.Insert(e.in.frames, e.in.head, f)
-	w.checks.queued(w, e)
+	w.checks.queued(&w.scene, e)
 	w.expect(e, f.at)
 }
 
-func (w *world) expect(e *endpoint, at time.Duration) {
+func (w *wires) expect(e *endpoint, at time.Duration) {
 	e.in.due = at
-	w.queue.push(occurrence{at: at, kind: arrival, place: e.place()})
+	w.queue.push(occurrence{at: at, kind: arrival, place: e.key()})
 }
 
 // linkTo returns the index of the link from e to its other side.
-func (e *endpoint) linkTo(to *endpoint, w *world) int { return e.proc.slot*w.net.n + to.proc.slot }
-
-// deliver delivers the frames to e that are due.
-func (w *world) deliver(e *endpoint) {
-	for e.in.len() > 0 && e.in.due <= w.now {
-		if w.heldUp(e) {
-			e.in.due = never
-			return
-		}
-		f := e.in.pop()
-		e.in.due = never
-		if e.in.len() > 0 && !e.corked {
-			e.in.due = max(e.in.frames[e.in.head].at, w.now)
-			if e.in.due > w.now {
-				w.expect(e, e.in.due)
-			}
-		}
-		w.arrive(e, &f)
-		if w.checks.broken != nil {
-			return
-		}
-	}
-}
+func (e *endpoint) linkTo(to *endpoint, w *scene) int { return e.proc.slot*w.net.n + to.proc.slot }
 
 // heldUp reports whether the head must wait for a heal or a thaw, and arranges a further look
 // then. Dials do not wait for a heal: their packets are lost. They do not wait for a thaw: the
 // kernel answers.
-func (w *world) heldUp(e *endpoint) bool {
-	from, n := e.other(), &w.net
+func (w *wires) heldUp(e *endpoint) bool {
+	from, n := e.far(), &w.net
 	if e.proc.condition == scenario.Off {
 		e.in.clear()
 		return true
 	}
-	forth, back := from.linkTo(e, w), e.linkTo(from, w)
+	forth, back := from.linkTo(e, &w.scene), e.linkTo(from, &w.scene)
 	if n.rejects[forth] && !e.in.frames[e.in.head].resets() {
 		w.rejected(e)
 		return true
@@ -206,8 +193,8 @@ func (w *world) heldUp(e *endpoint) bool {
 func (f *frame) resets() bool { return f.kind == rst || f.kind == refusal && f.err == nil }
 
 // rejected handles that a firewall has answered the head on its way to e with a reset.
-func (w *world) rejected(e *endpoint) {
-	from, head := e.other(), e.in.frames[e.in.head].kind
+func (w *wires) rejected(e *endpoint) {
+	from, head := e.far(), e.in.frames[e.in.head].kind
 	switch head {
 	case syn:
 		w.unmade(e.c)
@@ -222,14 +209,55 @@ func (w *world) rejected(e *endpoint) {
 }
 
 // resume delivers what has waited for a process.
-func (w *world) resume(p *process) {
+func (w *wires) resume(p *process) {
 	waiting := p.stalled
 	p.stalled = nil
 	for _, e := range waiting {
-		if e.in.len() > 0 && e.in.due == never {
+		if e.in.size() > 0 && e.in.due == never {
 			w.expect(e, w.now)
 		}
 	}
 	clear(waiting)
 	p.stalled = waiting[:0]
+}
+
+// flight is a message without a connection, as in textbooks, when the detector is off.
+type flight struct {
+	to *process
+	m  *election.Message
+	no uint64
+}
+
+// datagrams keeps the messages on their way, and the free places.
+type datagrams struct {
+	flights []flight
+	free    []int32
+}
+
+func (m *datagrams) reset() {
+	clear(m.flights)
+	m.flights, m.free = m.flights[:0], m.free[:0]
+}
+
+func (m *datagrams) put(f flight) int32 {
+	if k := len(m.free); k > 0 {
+		place := m.free[k-1]
+		m.free, m.flights[place] = m.free[:k-1], f
+		return place
+	}
+	m.flights = append(m.flights, f)
+	return int32(len(m.flights) - 1)
+}
+
+func (m *datagrams) take(place int32) flight {
+	f := m.flights[place]
+	m.flights[place] = flight{}
+	m.free = append(m.free, place)
+	return f
+}
+
+func (w *wires) post(from, to *process, m *election.Message) {
+	link := from.slot*w.net.n + to.slot
+	at := w.now + w.rng.in(w.net.takes[link]) + w.net.delay[link]
+	w.queue.push(occurrence{at: at, kind: datagramArrival, place: w.datagrams.put(flight{to, m, w.flights})})
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,10 +59,25 @@ func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Ou
 		elapsed, err := explore.Play(s, maker, log)
 		return Outcome{Elapsed: elapsed}, err
 	}
-	return newWorld().play(s, maker, log)
+	return newStory().play(s, maker, log)
 }
 
-func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
+// story plays a scenario in a world. It is used for many schedules; reset keeps the memory it has allocated.
+type story struct {
+	world
+	judge
+	*scene // of that world
+}
+
+func newStory() *story {
+	w := &story{}
+	w.scene = &w.world.scene
+	w.judge.scene, w.slots = w.scene, map[election.ID]int{}
+	w.checks.register()
+	return w
+}
+
+func (w *story) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
 	fresh, err := maker(s.Setup.Algorithm, s.Setup.Option)
 	if err != nil {
 		return Outcome{}, err
@@ -122,7 +136,7 @@ func counts(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Expect.What == "messages" })
 }
 
-func (w *world) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) error {
+func (w *story) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) error {
 	var err error
 	switch step.Do {
 	case scenario.Run:
@@ -161,7 +175,7 @@ func (o *Outcome) took(d, bound time.Duration) {
 }
 
 // strike applies a step to members and links.
-func (w *world) strike(step *scenario.Step) error {
+func (w *story) strike(step *scenario.Step) error {
 	switch step.Do {
 	case scenario.Cut, scenario.Heal, scenario.Reset, scenario.Reject, scenario.Delay:
 		w.strikeLinks(step)
@@ -194,7 +208,7 @@ func (w *world) strike(step *scenario.Step) error {
 	return nil
 }
 
-func (w *world) strikeMember(step *scenario.Step, p *process) error {
+func (w *story) strikeMember(step *scenario.Step, p *process) error {
 	switch step.Do {
 	case scenario.Start, scenario.Restart:
 		return w.restart(p, step.Word)
@@ -207,11 +221,11 @@ func (w *world) strikeMember(step *scenario.Step, p *process) error {
 	case scenario.Thaw:
 		w.thaw(p)
 	case scenario.Campaign:
-		w.tell(p, election.Campaign)
+		w.instruct(p, election.Campaign)
 	case scenario.Leave:
 		w.leave(p)
 	case scenario.Resign:
-		w.tell(p, election.Resigned)
+		w.instruct(p, election.Resigned)
 	case scenario.Pause:
 		if p.condition == scenario.Alive {
 			w.step(p, election.Event{Kind: election.Pausing, Age: step.For})
@@ -242,30 +256,7 @@ func (w *world) strikeMember(step *scenario.Step, p *process) error {
 	return nil
 }
 
-func spell(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
-}
-
-// duplicate starts a second process with p's id, on its own host. If it joins, it can be dialed
-// there.
-func (w *world) duplicate(p *process, through []election.ID) error {
-	q := &process{}
-	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
-	q.observer, q.times = p.observer, p.times
-	w.procs = append(w.procs, q)
-	if len(through) == 0 {
-		w.note(p, "is claimed by a second process", "")
-		return w.start(q)
-	}
-	w.note(p, "is claimed by a second process", "which joins through "+scenario.JoinIDs(through, ", "))
-	w.throughThese(q, through)
-	return w.start(q)
-}
-
-func (w *world) strikeLinks(step *scenario.Step) {
+func (w *story) strikeLinks(step *scenario.Step) {
 	links := step.Links
 	if len(links) == 0 { // heal without links: all
 		w.noteAll("all links heal")
@@ -290,7 +281,7 @@ func (w *world) strikeLinks(step *scenario.Step) {
 	}
 }
 
-func (w *world) strikeLink(step *scenario.Step, a, b *process) {
+func (w *story) strikeLink(step *scenario.Step, a, b *process) {
 	switch step.Do {
 	case scenario.Cut:
 		w.cutLink(a, b)
@@ -299,25 +290,13 @@ func (w *world) strikeLink(step *scenario.Step, a, b *process) {
 	case scenario.Heal:
 		w.healLink(a, b)
 	case scenario.Delay:
-		w.checks.disturbed(w, a)
-		w.checks.disturbed(w, b)
+		w.checks.disturbed(w.scene, a)
+		w.checks.disturbed(w.scene, b)
 		w.net.delay[a.slot*w.net.n+b.slot] = step.For
 	}
 }
 
-func (w *world) noteAll(what string) {
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: "all:", What: what, Fault: true})
-	}
-}
-
-func (w *world) noteLink(do scenario.Verb, l scenario.Link, d time.Duration) {
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
-	}
-}
-
-func (w *world) partition(sides [][]election.ID) {
+func (w *story) partition(sides [][]election.ID) {
 	var names []string
 	for i, side := range sides {
 		names = append(names, scenario.JoinIDs(side, ","))
@@ -339,76 +318,84 @@ func (c *history) mark() {
 	clear(c.counted)
 }
 
-// meets returns "" if e holds, else what is the case instead.
-func (w *world) meets(e *scenario.Expectation) string {
-	switch e.What {
-	case "changes":
-		return compare(int64(w.checks.changes), e, "changes of leader")
-	case "lost":
-		return compare(int64(w.checks.lost[w.slots[election.ID(e.Of)]]), e, "losses of a leader at "+e.Of)
-	case "messages":
-		return compare(int64(w.checks.counted[election.MessageKind(e.Of)]), e, e.Of+" messages")
-	case "refused":
-		for _, p := range w.procs[w.net.n:] {
-			if string(p.rank.ID) == e.Of && p.refused != nil && !p.view.Defined() {
-				return ""
+// calmDown ends every fault except what is to stay: cuts heal, delays end, frozen processes
+// thaw, disks work, second processes with a member's id crash. Dead members stay dead.
+func (w *story) calmDown(but string) {
+	for _, a := range w.procs[:w.net.n] {
+		for _, b := range w.procs[:w.net.n] {
+			if link := a.slot*w.net.n + b.slot; but == scenario.ButCuts && w.net.cut[link] {
+				w.net.delay[link] = 0
+			} else {
+				w.healLink(a, b)
 			}
 		}
-		return "no second " + e.Of + " was refused"
-	case "halted":
-		return w.meetsHalt(w.bySlot(election.ID(e.Of)))
-	}
-	for _, p := range w.procs[:w.net.n] {
-		if p.machine == nil || p.condition != scenario.Alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
-			continue
-		}
-		if got := w.meetsAt(p, e); got != "" {
-			return got
+		if but != scenario.ButDisks || !a.disk.hangs() {
+			w.setDisk(a, 0, false)
 		}
 	}
-	return ""
+	for _, p := range w.procs {
+		if p.place != p.slot {
+			w.crash(p, false)
+		}
+		w.thaw(p)
+	}
 }
 
-func (w *world) meetsAt(p *process, e *scenario.Expectation) string {
-	ok := true
-	switch e.What {
-	case "leader":
-		ok = string(p.view.Leader.ID) == e.Of
-	case "members":
-		if got := scenario.JoinIDs(p.listed(), ","); got != e.Of {
-			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
+// demand runs until all members have agreed for a while. It fails if the agreement does not
+// begin within bound, and returns the time until it began. With promised, only groups with a
+// promise of agreement must agree.
+func (w *story) demand(bound time.Duration, promised bool) time.Duration {
+	from, since, agreed := w.now, time.Duration(0), false
+	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
+	var last election.Token
+	moves := w.moves
+	for w.checks.broken == nil {
+		t, _, ok := w.agreement(promised)
+		switch {
+		case !ok:
+			agreed = false
+		case !agreed || t != last || moves != w.moves:
+			agreed, since, last, moves = true, w.now, t, w.moves
 		}
-	case "told":
-		if got := p.told(election.ID(e.Of)); got != e.Said {
-			return fmt.Sprintf("%s has it that %s tells %s", p.rank.ID, e.Of, got)
+		if agreed && w.now-since >= hold {
+			return since - from
 		}
-	case "undefined":
-		ok = !p.view.Defined()
-	case "epoch":
-		ok = p.view.Epoch == uint64(e.N)
-	case "state":
-		of := w.slots[election.ID(e.Of)]
-		if got := w.checks.states[p.place*w.checks.n+of]; of != p.slot && got != e.State {
-			return fmt.Sprintf("%s has %s as %q", p.rank.ID, e.Of, got)
+		if !agreed && w.now-from > bound {
+			w.disagree(bound, promised)
+			break
+		}
+		if w.now-from > 3*bound {
+			w.checks.fail(w.scene, w.procs[0], invariant.Endless, "after %v the agreement has still not lasted for %v", w.now-from, hold)
+			break
+		}
+		told := w.checks.told
+		w.runTo(w.now + stride)
+		for agreed && w.checks.told == told && w.now-since < hold && w.checks.broken == nil {
+			w.runTo(w.now + stride) // no member changes its leader: checked when its time is over
 		}
 	}
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, invariant.OrNone(p.view))
+	return 0
 }
 
-func (w *world) meetsHalt(p *process) string {
-	if p.condition == scenario.Dead && p.halted != nil {
-		return ""
+// demandTold runs until every member has the metadata of its group, and breaks a rule if that
+// takes longer than bound.
+func (w *story) demandTold(bound time.Duration) {
+	from := w.now
+	for w.telling && w.checks.broken == nil {
+		p, q := w.untold()
+		if p == nil {
+			return
+		}
+		if w.now-from > bound {
+			w.checks.fail(w.scene, p, invariant.Told, "%v after they have agreed it has it that %s tells %s, and that tells %q", w.now-from, q.rank.ID, p.told(q.rank.ID), q.says)
+			return
+		}
+		w.runTo(w.now + w.setup.Timing.Heartbeat)
 	}
-	return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
 }
 
-func compare(n int64, e *scenario.Expectation, what string) string {
-	ok := map[string]bool{"=": n == e.N, "<": n < e.N, "<=": n <= e.N, ">": n > e.N, ">=": n >= e.N}[e.Op]
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf("there were %d %s", n, what)
+// MembershipFaults returns the verbs of schedules in which members come and go. With Join, some
+// members are newcomers.
+func MembershipFaults() []scenario.Verb {
+	return []scenario.Verb{scenario.Join, scenario.Leave, scenario.Add, scenario.Remove}
 }

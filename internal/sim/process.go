@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -81,49 +82,6 @@ func (p *process) reset(place, slot int, r election.Rank, n int) {
 		peers: peers, stalled: stalled, after: after}
 }
 
-// name returns the id, with a prime for a second claimant.
-func (w *world) name(p *process) election.ID {
-	if p.place == p.slot {
-		return p.rank.ID
-	}
-	return p.rank.ID + "'"
-}
-
-// address returns where a process is dialed. A second claimant's address is on the list only if
-// it has joined. If it has its list from a configuration, the member's own address is.
-func (w *world) address(p *process) string {
-	if len(p.through) == 0 {
-		return string(p.rank.ID)
-	}
-	return string(w.name(p))
-}
-
-// newest returns the highest incarnation of any process with an id.
-func (w *world) newest(slot int) uint64 {
-	newest := w.procs[slot].incarnation
-	for _, q := range w.procs[w.net.n:] {
-		if q.slot == slot {
-			newest = max(newest, q.incarnation)
-		}
-	}
-	return newest
-}
-
-// listed returns the process that listens at the address of a member on p's list.
-func (w *world) listed(p *process, slot int) *process {
-	at := w.procs[slot]
-	if len(w.procs) == w.net.n {
-		return at
-	}
-	e, _ := p.machine.Entry(at.rank.ID)
-	for _, q := range w.procs[w.net.n:] {
-		if q.slot == slot && e.Address == string(w.name(q)) {
-			return q
-		}
-	}
-	return at
-}
-
 func (w *world) start(p *process) error {
 	p.life++
 	p.timing = p.times
@@ -158,7 +116,7 @@ func (w *world) start(p *process) error {
 	if w.setup.Settled && w.now == 0 {
 		w.settle(p, &c)
 	}
-	w.checks.started(w, p)
+	w.checks.startedLife(&w.scene, p)
 	m, err := machine.NewCore(c)
 	if err != nil {
 		return err
@@ -166,7 +124,7 @@ func (w *world) start(p *process) error {
 	p.machine = m
 	w.beginNamed(p, c)
 	if w.roster {
-		w.checks.enrolled(w, p)
+		w.checks.enrolled(&w.scene, p)
 	}
 	if len(p.through) > 0 {
 		w.beginJoin(p)
@@ -206,7 +164,7 @@ func (w *world) turn(p *process, first func()) {
 		next := p.after[i]
 		w.stepOnce(p, &next)
 		if i > 1000 {
-			w.checks.fail(w, p, invariant.Rest, "it has taken 1000 steps without pausing")
+			w.checks.fail(&w.scene, p, invariant.Rest, "it has taken 1000 steps without pausing")
 			break
 		}
 	}
@@ -235,29 +193,21 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 		return p.assigned.Step(at, *ev)
 	})
 	if w.roster {
-		w.checks.performed(w, p)
+		w.checks.performed(&w.scene, p)
 	}
 }
 
 // stepBy calls step and performs its actions.
 func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []election.Action) {
-	w.checks.about(w, p)
+	w.checks.about(&w.scene, p)
 	actions := step(epochOfTime.Add(p.clock.at(w.now)))
-	w.checks.stepped(w, p, ev.Message, actions) // the event itself stays off the heap
+	w.checks.stepped(&w.scene, p, ev.Message, actions) // the event itself stays off the heap
 	p.stall = 0
 	changes := w.namedChanges(p)
 	for i := range actions {
 		w.perform(p, &actions[i])
 	}
 	w.namedFollows(p, changes)
-}
-
-// deadline returns when p is to be stepped next.
-func (p *process) deadline() (time.Time, bool) {
-	if p.assigned != nil {
-		return p.assigned.Deadline()
-	}
-	return p.machine.Deadline()
 }
 
 func (w *world) perform(p *process, a *election.Action) {
@@ -273,7 +223,7 @@ func (w *world) perform(p *process, a *election.Action) {
 	case election.Hangup:
 		w.hangup(p, a.To)
 	case election.Notify:
-		w.checks.notified(w, p, a)
+		w.checks.notified(&w.scene, p, a)
 		if a.Status == election.StateRemoved {
 			w.hangup(p, a.Member)
 		}
@@ -289,7 +239,7 @@ func (w *world) perform(p *process, a *election.Action) {
 }
 
 func (w *world) elect(p *process, a *election.Action) {
-	w.checks.elected(w, p, a)
+	w.checks.elected(&w.scene, p, a)
 	if a.Kind == election.NotifyRenewed {
 		p.view = a.Token
 		return
@@ -339,7 +289,7 @@ func (w *world) arm(p *process) {
 	}
 }
 
-func (w *world) wake(p *process, life uint64) {
+func (w *world) wakeUp(p *process, life uint64) {
 	if p.life != life || p.condition != scenario.Alive || p.wakeAt > w.now {
 		return
 	}
@@ -352,26 +302,131 @@ func (w *world) wake(p *process, life uint64) {
 	w.arm(p)
 }
 
-// health applies a result of the process's health check.
-func (w *world) health(p *process, state string) {
-	w.note(p, "is "+state, "")
-	if p.condition == scenario.Alive {
-		p.unhealthy = state == "unhealthy"
-		w.step(p, election.Event{Kind: election.Health, On: !p.unhealthy})
+// save writes outside of the loop.
+func (w *world) save(p *process, s election.State) {
+	if w.setup.NoDisk {
+		w.step(p, election.Event{Kind: election.Saved})
+		return
+	}
+	w.checks.saves(&w.scene, p, s.Token)
+	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
+	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
+}
+
+func (w *world) saved(p *process, life uint64) {
+	if p.life != life || !p.disk.saving || w.now != p.disk.due {
+		return
+	}
+	err := w.writeOut(p)
+	if p.condition == scenario.Frozen {
+		p.hasSaved, p.savedErr = true, err
+		return
+	}
+	w.step(p, election.Event{Kind: election.Saved, Err: err})
+}
+
+// guard is the process next to a leader that attests its end. It outlives the leader's process.
+type guard struct {
+	oath.Witness
+	place int    // of the leader
+	life  uint64 // the life of that place after the leader's end
+	sent  bool
+}
+
+// swear gives the guard of a leader its secret, and the leader the commitment.
+func swear(w *world, p *process, t election.Token) {
+	if p.guard = (guard{}); w.rng.one(8) {
+		return // it has none
+	}
+	var secret []byte
+	for range oath.Size / 8 {
+		secret = binary.BigEndian.AppendUint64(secret, w.rng.pcg.Uint64())
+	}
+	p.guard.Takes(oath.Oath{Token: t, Secret: secret})
+	p.guard.Works(true)
+	core := p.machine.(interface{ Commits(secret []byte) []byte })
+	w.step(p, election.Event{Kind: election.Sworn, Token: t, Proof: core.Commits(secret)})
+}
+
+// orphan makes the guard of a crashed leader end the work. The guard may have been killed too,
+// or may take longer than the lease.
+func orphan(w *world, p *process) {
+	g := p.guard
+	if p.guard = (guard{}); !g.Swore() || w.rng.one(6) {
+		return
+	}
+	g.place, g.life = p.place, p.life
+	g.Died()
+	w.guards = append(w.guards, g)
+	attestNow(w, len(w.guards)-1)
+	longest := w.setup.Timing.Heartbeat / 4
+	if w.rng.one(4) {
+		longest = 3 * w.setup.Timing.T()
+	}
+	w.queue.push(occurrence{at: w.now + w.rng.in(scenario.Span{Max: longest}), kind: workGone, place: int32(len(w.guards) - 1)})
+}
+
+// guardSeesEnd handles that nothing is left of a crashed leader's work.
+func guardSeesEnd(w *world, i int32) {
+	g := &w.guards[i]
+	if w.procs[g.place].life == g.life {
+		w.checks.places[g.place].guard = 0
+	}
+	g.Works(false)
+	attestNow(w, int(i))
+}
+
+// attestNow sends the secret to all members once there is something to attest. It may arrive
+// late, twice or not at all.
+func attestNow(w *world, i int) {
+	g := &w.guards[i]
+	if _, ok := g.Attests(); !ok || g.sent {
+		return
+	}
+	g.sent = true
+	for _, q := range w.procs {
+		for copies := [...]int{0, 1, 1, 1, 1, 1, 1, 2}[w.rng.below(8)]; copies > 0 && w.reach(w.procs[g.place], q); copies-- {
+			late := w.rng.in(w.setup.Latency)
+			if w.rng.one(8) {
+				late = w.rng.in(scenario.Span{Max: 4 * w.setup.Timing.T()})
+			}
+			w.queue.push(occurrence{at: w.now + late, kind: attested, place: int32(i), life: uint64(q.place)})
+		}
 	}
 }
 
-func (w *world) tell(p *process, k election.EventKind) {
-	if p.condition == scenario.Alive {
-		p.resting = k == election.Resigned
-		w.step(p, election.Event{Kind: k})
+// handProof delivers a secret to a process.
+func handProof(w *world, o *occurrence) {
+	switch p := w.procs[o.life]; p.condition {
+	case scenario.Alive:
+		oath, _ := w.guards[o.place].Attests()
+		w.step(p, election.Event{Kind: election.Attested, Proof: oath.Secret})
+	case scenario.Frozen: // it comes after the thaw
+		late := *o
+		late.at = w.now + w.setup.Timing.Heartbeat
+		w.queue.push(late)
 	}
 }
 
-// transfer applies a user's request that p hand over to a member.
-func (w *world) transfer(p *process, to election.ID) {
-	if p.condition == scenario.Alive {
-		p.resting = p.resting || p.machine.AdmitTransfer(to) == nil && to != p.rank.ID
-		w.step(p, election.Event{Kind: election.Transfer, Peer: to})
+func (w *world) end(p *process, c scenario.Condition) {
+	p.condition = c
+	p.life++
+	w.checks.disturbedAt(p, w.now)
+	if p.disk.saving && w.rng.one(2) {
+		_ = w.writeOut(p) // it was written, but the process was gone
 	}
+	p.disk.saving = false
+	w.checks.ended(&w.scene, p, c)
+	p.view, p.working, p.hasSaved = election.Token{}, false, false
+}
+
+func (w *world) endConnections(p *process, torn bool) {
+	for s := range p.peers {
+		for _, e := range p.peers[s].ends {
+			e.state = closed
+			w.hangUpOn(e, torn)
+		}
+		p.peers[s].ends = p.peers[s].ends[:0]
+	}
+	w.resume(p)
 }

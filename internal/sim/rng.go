@@ -1,9 +1,10 @@
 package sim
 
 import (
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"math/rand/v2"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // rng draws from a PCG, whose sequence is fixed by its definition, with its own reduction. So no

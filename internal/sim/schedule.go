@@ -26,7 +26,7 @@ func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 		if g.s.Setup.OneLeader() {
 			g.siege()
 		}
-		if g.fault() && !g.rng.one(4) {
+		if g.drawFault() && !g.rng.one(4) {
 			g.wait()
 		}
 	}
@@ -79,7 +79,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	f := s.Filled()
 	switch g.rng.below(4) {
 	case 0: // as slow as the timing allows
-		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.slowest(&f)}
+		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.longestLatency(&f)}
 	case 1:
 		s.Latency = scenario.Span{Min: 50 * time.Microsecond, Max: time.Millisecond}
 	}
@@ -100,7 +100,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 }
 
 // slowest returns how long a message may take: t_max, also by a fast clock.
-func (g *generator) slowest(s *scenario.Setup) time.Duration {
+func (g *generator) longestLatency(s *scenario.Setup) time.Duration {
 	if s.OneLeader() {
 		return s.Timing.TMax - s.Timing.TMax/50
 	}
@@ -111,11 +111,11 @@ func (g *generator) slowest(s *scenario.Setup) time.Duration {
 func (g *generator) wait() {
 	t := g.s.Setup.Filled().Timing
 	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.below(4)]
-	g.do(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
+	g.add(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
 }
 
 // do adds a step if the preconditions allow it.
-func (g *generator) do(s scenario.Step) bool {
+func (g *generator) add(s scenario.Step) bool {
 	if g.allowed.Take(s) != nil {
 		return false
 	}
@@ -136,7 +136,7 @@ func (g *generator) member() election.ID {
 	return m[i].ID
 }
 
-func (g *generator) link() (scenario.Link, bool) {
+func (g *generator) drawLink() (scenario.Link, bool) {
 	l := scenario.Link{A: g.member(), B: g.member(), Both: g.rng.one(2)}
 	if g.rng.one(2) {
 		l.A, l.B = l.B, l.A
@@ -145,11 +145,11 @@ func (g *generator) link() (scenario.Link, bool) {
 }
 
 // fault adds a fault and reports whether it could.
-func (g *generator) fault() bool {
+func (g *generator) drawFault() bool {
 	s := scenario.Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
 	switch s.Do {
 	case scenario.Cut, scenario.Reset, scenario.Delay:
-		l, ok := g.link()
+		l, ok := g.drawLink()
 		if !ok {
 			return false
 		}
@@ -160,7 +160,7 @@ func (g *generator) fault() bool {
 	case scenario.Partition:
 		return g.partition(s)
 	case scenario.Heal:
-		if l, ok := g.link(); ok && g.rng.one(3) {
+		if l, ok := g.drawLink(); ok && g.rng.one(3) {
 			s.Links = []scenario.Link{l}
 		}
 	case scenario.Restart, scenario.Start:
@@ -179,7 +179,7 @@ func (g *generator) fault() bool {
 		s.Members = []election.ID{g.member()}
 		g.detail(&s)
 	}
-	return g.do(s)
+	return g.add(s)
 }
 
 func (g *generator) detail(s *scenario.Step) {
@@ -220,7 +220,7 @@ func (g *generator) restart(s scenario.Step) bool {
 		if !g.s.Setup.NoDisk && g.rng.one(6) && !g.s.Setup.OneLeader() {
 			s.Word = "rollback"
 		}
-		if g.do(s) {
+		if g.add(s) {
 			return true
 		}
 	}
@@ -270,7 +270,7 @@ func (g *generator) join() bool {
 				s.Via = append(s.Via, via)
 			}
 		}
-		if len(s.Via) > 0 && g.do(s) {
+		if len(s.Via) > 0 && g.add(s) {
 			return true
 		}
 	}
@@ -283,14 +283,14 @@ func (g *generator) partition(s scenario.Step) bool {
 		side := g.rng.below(2)
 		s.Sides[side] = append(s.Sides[side], r.ID)
 	}
-	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.do(s)
+	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.add(s)
 }
 
 // finish brings some of the dead members back and demands agreement.
 func (g *generator) finish() {
 	for _, r := range g.s.Setup.Members {
 		if g.rng.one(2) {
-			g.do(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
+			g.add(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
 		}
 	}
 	for range g.s.Setup.Newcomers {

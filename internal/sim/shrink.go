@@ -38,7 +38,7 @@ type shrinker struct {
 
 func (k *shrinker) violation(s *scenario.Scenario) *invariant.Violation {
 	k.plays--
-	_, err := playSafely(newWorld(), s, k.maker)
+	_, err := playSafely(newStory(), s, k.maker)
 	v, _ := errors.AsType[*invariant.Violation](err)
 	return v
 }

@@ -21,17 +21,17 @@ func (g *generator) siege() {
 	leader := g.member()
 	g.skew(leader)
 	if g.rng.one(3) {
-		g.slow(leader, t)
+		g.delayAll(leader, t)
 	} else {
 		g.isolate(leader)
 	}
 	for range 1 + g.rng.below(2*len(g.s.Setup.Members)) {
-		g.do(scenario.Step{Do: scenario.Run, For: g.rng.upTo(t.T() / 3)})
+		g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(t.T() / 3)})
 		g.unsettle(leader)
 	}
-	g.do(scenario.Step{Do: scenario.Run, For: g.rng.upTo(2 * t.T())})
+	g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(2 * t.T())})
 	if g.rng.one(2) {
-		g.do(scenario.Step{Do: scenario.Heal})
+		g.add(scenario.Step{Do: scenario.Heal})
 	}
 }
 
@@ -45,18 +45,18 @@ func (g *generator) skew(leader election.ID) {
 		if r.ID == leader {
 			ppm = -ppm
 		}
-		g.do(scenario.Step{Do: scenario.Clock, Members: []election.ID{r.ID}, Word: "drift", PPM: ppm})
+		g.add(scenario.Step{Do: scenario.Clock, Members: []election.ID{r.ID}, Word: "drift", PPM: ppm})
 	}
 }
 
 // slow delays messages to or from the leader by up to twice T.
-func (g *generator) slow(leader election.ID, t election.Timing) {
+func (g *generator) delayAll(leader election.ID, t election.Timing) {
 	for _, r := range g.s.Setup.Members {
 		if l := (scenario.Link{A: leader, B: r.ID}); r.ID != leader && g.rng.below(4) > 0 {
 			if g.rng.one(2) {
 				l.A, l.B = l.B, l.A
 			}
-			g.do(scenario.Step{Do: scenario.Delay, Links: []scenario.Link{l}, For: g.rng.upTo(2 * t.T())})
+			g.add(scenario.Step{Do: scenario.Delay, Links: []scenario.Link{l}, For: g.rng.upTo(2 * t.T())})
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (g *generator) isolate(leader election.ID) {
 		s.Sides[side] = append(s.Sides[side], r.ID)
 	}
 	if len(s.Sides[1]) > 0 {
-		g.do(s)
+		g.add(s)
 	}
 }
 
@@ -84,11 +84,11 @@ func (g *generator) unsettle(leader election.ID) {
 		return
 	}
 	again := func(first scenario.Verb) {
-		if g.do(scenario.Step{Do: first, Members: who}) {
+		if g.add(scenario.Step{Do: first, Members: who}) {
 			if g.rng.one(2) {
-				g.do(scenario.Step{Do: scenario.Run, For: g.rng.upTo(10 * time.Millisecond)})
+				g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(10 * time.Millisecond)})
 			}
-			g.do(scenario.Step{Do: scenario.Restart, Members: who})
+			g.add(scenario.Step{Do: scenario.Restart, Members: who})
 		}
 	}
 	switch g.rng.below(5) {
@@ -97,8 +97,8 @@ func (g *generator) unsettle(leader election.ID) {
 	case 1, 2:
 		again(scenario.PowerOff)
 	case 3:
-		g.do(scenario.Step{Do: scenario.Clock, Members: who, Word: "jump", For: time.Hour})
+		g.add(scenario.Step{Do: scenario.Clock, Members: who, Word: "jump", For: time.Hour})
 	case 4:
-		g.do(scenario.Step{Do: scenario.Campaign, Members: who})
+		g.add(scenario.Step{Do: scenario.Campaign, Members: who})
 	}
 }

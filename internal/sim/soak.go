@@ -36,12 +36,6 @@ func SoakFaults() []scenario.Verb {
 	return []scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Restart, scenario.Freeze, scenario.Thaw, scenario.Cut, scenario.Partition, scenario.Heal, scenario.Reset, scenario.Delay, scenario.Disk, scenario.Clock, scenario.Campaign, scenario.Resign, scenario.Health}
 }
 
-// MembershipFaults returns the verbs of schedules in which members come and go. With Join, some
-// members are newcomers.
-func MembershipFaults() []scenario.Verb {
-	return []scenario.Verb{scenario.Join, scenario.Leave, scenario.Add, scenario.Remove}
-}
-
 // TellingFaults returns the verbs of schedules in which members publish changing metadata.
 func TellingFaults() []scenario.Verb { return []scenario.Verb{scenario.Tell} }
 
@@ -123,7 +117,7 @@ type soak struct {
 const batch = 64
 
 func (s *soak) work(ctx context.Context) {
-	w := newWorld()
+	w := newStory()
 	for ctx.Err() == nil {
 		from := s.next.Add(batch) - batch
 		if from > s.c.To || from < s.c.From {
@@ -138,7 +132,7 @@ func (s *soak) work(ctx context.Context) {
 			if err == nil {
 				continue
 			}
-			w = newWorld() // whatever state the failure has left
+			w = newStory() // whatever state the failure has left
 			v, broken := errors.AsType[*invariant.Violation](err)
 			if !broken {
 				s.abort(err)
@@ -185,7 +179,7 @@ func (r *SoakResult) took(agreed time.Duration, share float64, seed uint64) {
 }
 
 // playSafely turns a panic into a violation, which can be shrunk like any violation.
-func playSafely(w *world, s *scenario.Scenario, maker scenario.Maker) (o Outcome, err error) {
+func playSafely(w *story, s *scenario.Scenario, maker scenario.Maker) (o Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &invariant.Violation{Rule: invariant.Panic, Member: "?", At: w.now, What: fmt.Sprint(r)}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,40 +9,12 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// world is everything outside of the Machines: time, network, disks and processes. It is used
-// for many schedules; reset keeps the memory it has allocated.
+// world steps the processes with what happens on the scene: it is their driver.
 type world struct {
-	setup   scenario.Setup
-	make    func() election.Algorithm
-	quorum  bool              // the algorithm promises never to have two leaders
-	list    []election.Member // as each Machine is given it, newcomers left out
-	roster  bool              // the list changes
-	telling bool              // members have published metadata
-	slots   map[election.ID]int
-	named   bool           // there are named elections
-	seats   map[string]int // the most slots of any candidacy
-
-	now    time.Duration
-	queue  queue
-	rng    rng
-	guards []guard    // of crashed leaders
-	procs  []*process // the first len(setup.Members) by rank; a second claimant of an id after them
-
-	net         network
-	checks      checks
-	datagrams   datagrams
-	refuses     bool // the sender of a datagram to a dead member is notified that it is down
-	flights     uint64
-	connections uint64            // opened so far, each counted at both its ends
-	moves       int               // changes of leaders of named elections
-	log         func(trace.Entry) // nil: no log
-	waits       []Wait            // while there is a log
-}
-
-func newWorld() *world {
-	w := &world{slots: map[election.ID]int{}}
-	w.checks.register()
-	return w
+	wires
+	guards  []guard // of crashed leaders
+	refuses bool    // the sender of a datagram to a dead member is notified that it is down
+	waits   []Wait  // while there is a log
 }
 
 // reset makes a new world of s, whose fields are filled and valid.
@@ -71,7 +42,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 	w.setLatencies()
 	w.datagrams.reset()
 	w.refuses = false
-	w.checks.reset(w)
+	w.checks.reset(&w.scene)
 	for i, r := range s.Members {
 		w.procs[i].reset(i, i, r, len(s.Members))
 		w.procs[i].times = s.Timing
@@ -99,15 +70,6 @@ func resized(procs []*process, n int) []*process {
 	return procs
 }
 
-func (w *world) absent(id election.ID) bool {
-	return slices.Contains(w.setup.Absent, id) || slices.Contains(w.setup.Newcomers, id)
-}
-
-// settledToken returns the leadership that all start in if Setup.Settled is set.
-func (w *world) settledToken() election.Token {
-	return election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
-}
-
 // runTo lets everything happen up to and including the moment end, unless a rule is broken first.
 func (w *world) runTo(end time.Duration) {
 	for w.checks.broken == nil {
@@ -115,7 +77,7 @@ func (w *world) runTo(end time.Duration) {
 		if !ok {
 			break
 		}
-		w.checks.tick(w, o.at)
+		w.checks.tick(&w.scene, o.at)
 		w.now = o.at
 		w.happen(&o)
 	}
@@ -127,7 +89,7 @@ func (w *world) runTo(end time.Duration) {
 func (w *world) happen(o *occurrence) {
 	switch o.kind {
 	case wake:
-		w.wake(w.procs[o.place], o.life)
+		w.wakeUp(w.procs[o.place], o.life)
 	case arrival:
 		w.deliver(w.net.endAt(o.place))
 	case dialTimeout:
@@ -149,27 +111,4 @@ func (w *world) happen(o *occurrence) {
 	case nextRound:
 		w.askAgain(w.procs[o.place], o.life)
 	}
-}
-
-func (w *world) note(p *process, what, why string) {
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: p.rank.ID, What: what, Why: why, Fault: true})
-	}
-}
-
-// record logs a Machine's own record. The network logs messages, since it can match arrivals
-// with departures.
-func (w *world) record(r election.Record) {
-	if r.What == "sends" || r.What == "receives" {
-		return
-	}
-	w.log(trace.Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
-}
-
-func (w *world) bySlot(id election.ID) *process {
-	i, ok := w.slots[id]
-	if !ok {
-		panic(fmt.Sprintf("sim: %q is no member: the script's parser let it through", id))
-	}
-	return w.procs[i]
 }

@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+)
+
+// scene is the members, what connects them, and the run so far: what checkers and judges look at.
+// It steps no process.
+type scene struct {
+	setup   scenario.Setup
+	make    func() election.Algorithm
+	quorum  bool              // the algorithm promises never to have two leaders
+	list    []election.Member // as each Machine is given it, newcomers left out
+	roster  bool              // the list changes
+	telling bool              // members have published metadata
+	slots   map[election.ID]int
+	named   bool           // there are named elections
+	seats   map[string]int // the most slots of any candidacy
+
+	now   time.Duration
+	queue queue
+	rng   rng
+	procs []*process // the first len(setup.Members) by rank; a second claimant of an id after them
+
+	net    network
+	checks checks
+	moves  int               // changes of leaders of named elections
+	log    func(trace.Entry) // nil: no log
+}
+
+func (w *scene) absent(id election.ID) bool {
+	return slices.Contains(w.setup.Absent, id) || slices.Contains(w.setup.Newcomers, id)
+}
+
+// settledToken returns the leadership that all start in if Setup.Settled is set.
+func (w *scene) settledToken() election.Token {
+	return election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
+}
+
+func (w *scene) note(p *process, what, why string) {
+	if w.log != nil {
+		w.log(trace.Entry{At: w.now, Member: p.rank.ID, What: what, Why: why, Fault: true})
+	}
+}
+
+// record logs a Machine's own record. The network logs messages, since it can match arrivals
+// with departures.
+func (w *scene) record(r election.Record) {
+	if r.What == "sends" || r.What == "receives" {
+		return
+	}
+	w.log(trace.Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+}
+
+func (w *scene) bySlot(id election.ID) *process {
+	i, ok := w.slots[id]
+	if !ok {
+		panic(fmt.Sprintf("sim: %q is no member: the script's parser let it through", id))
+	}
+	return w.procs[i]
+}
+
+// name returns the id, with a prime for a second claimant.
+func (w *scene) name(p *process) election.ID {
+	if p.place == p.slot {
+		return p.rank.ID
+	}
+	return p.rank.ID + "'"
+}
+
+// address returns where a process is dialed. A second claimant's address is on the list only if
+// it has joined. If it has its list from a configuration, the member's own address is.
+func (w *scene) address(p *process) string {
+	if len(p.through) == 0 {
+		return string(p.rank.ID)
+	}
+	return string(w.name(p))
+}
+
+// newest returns the highest incarnation of any process with an id.
+func (w *scene) newest(slot int) uint64 {
+	newest := w.procs[slot].incarnation
+	for _, q := range w.procs[w.net.n:] {
+		if q.slot == slot {
+			newest = max(newest, q.incarnation)
+		}
+	}
+	return newest
+}
+
+// listed returns the process that listens at the address of a member on p's list.
+func (w *scene) listed(p *process, slot int) *process {
+	at := w.procs[slot]
+	if len(w.procs) == w.net.n {
+		return at
+	}
+	e, _ := p.machine.Entry(at.rank.ID)
+	for _, q := range w.procs[w.net.n:] {
+		if q.slot == slot && e.Address == string(w.name(q)) {
+			return q
+		}
+	}
+	return at
+}
+
+func (w *scene) logReceipt(p *process, m *election.Message, flight uint64) {
+	if w.log != nil {
+		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "receives", Peer: m.From, Token: m.Token,
+			Message: m, Flight: flight})
+	}
+}
+
+// doubled reports whether a second process has this id.
+func (w *scene) doubled(slot int) bool {
+	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != scenario.Dead })
+}
+
+// everDoubled reports whether a second process has had this id. The two share no disk, and may
+// claim the same token if they cannot reach each other.
+func (w *scene) everDoubled(slot int) bool {
+	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot })
+}
+
+// born returns since when a process takes part. A process that joins is admitted first. It then
+// leaves elections to the rest, until a leader would have reached it over a new link.
+func (w *scene) born(p *process) time.Duration {
+	if len(p.through) == 0 {
+		return p.started
+	}
+	return p.begunAt + w.setup.Timing.DialTime() + w.setup.Timing.T()
+}
+
+func (w *scene) reach(a, b *process) bool {
+	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
+}
+
+// mayLead reports whether a member may lead at all, even as a last resort.
+func (w *scene) mayLead(p *process) bool {
+	return !p.observer && !p.ending && (!p.unhealthy || w.setup.LeadUnhealthy)
+}
+
+// throughThese sets the members that p asks for admission.
+func (w *scene) throughThese(p *process, members []election.ID) {
+	p.through = p.through[:0]
+	for _, id := range members {
+		p.through = append(p.through, w.slots[id])
+	}
+}
+
+func (w *scene) noteAll(what string) {
+	if w.log != nil {
+		w.log(trace.Entry{At: w.now, Member: "all:", What: what, Fault: true})
+	}
+}
+
+func (w *scene) noteLink(do scenario.Verb, l scenario.Link, d time.Duration) {
+	if w.log != nil {
+		w.log(trace.Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
+	}
+}
+
+func spell(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// deadline returns when p is to be stepped next.
+func (p *process) deadline() (time.Time, bool) {
+	if p.assigned != nil {
+		return p.assigned.Deadline()
+	}
+	return p.machine.Deadline()
+}
+
+// told returns the metadata of a member, according to p.
+func (p *process) told(id election.ID) string {
+	for _, v := range p.machine.Members() {
+		if word, ok := v.Meta[said]; ok && v.ID == id {
+			return word
+		}
+	}
+	return scenario.Nothing
+}
+
+// said is the key of the metadata that members of the lab publish.
+const said = "says"
