@@ -61,7 +61,7 @@ type (
 )
 
 // checkers returns all checkers in the order of their calls; the first broken rule ends the run.
-// A new checker is a file and a line here: for every algorithm, for those of best effort (best),
+// A new checker is a type in a check_….go and a line here: for every algorithm, for those of best effort (best),
 // or for those that never have two leaders.
 func checkers(c *history) (every, best, one []any) {
 	return []any{

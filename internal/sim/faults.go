@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file applies faults to processes and clocks.
+// This file applies faults to processes and clocks, and requests of users.
 
 // crash ends the process at once. Its kernel ends its connections after what the process had
 // written, or, if torn, loses all of that.

@@ -1,7 +1,7 @@
 package sim_test
 
 var quorumMutants = []wrong{
-	{"quorum: takes the lead although the cluster is paused", "quorum/stance.go", "\tcase c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):", "\tcase false:", "scenario quorum/testdata/pause.txt"},
+	{"quorum: takes the lead although the cluster is paused", "quorum/heirs.go", "\tcase c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):", "\tcase false:", "scenario quorum/testdata/pause.txt"},
 	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
 	{"quorum: a restart counts a promise by its own times", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "scenario quorum/testdata/rolling_times.txt"},
 	{"quorum: a coordinator waits for holders by its own times", "internal/core/named/core.go", "3*e.Earlier()", "0*e.Earlier()", "scenario quorum/testdata/rolling_times_named.txt: each seat of a named election is led by one member at a time: under quorum ever, else where nothing is broken between the two and their coordinator"},
