@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // On a phone Next stays in reach, and nothing of the picture is cropped; what a message carries
@@ -58,4 +60,34 @@ func TestWhatRunsOutIsSeen(t *testing.T) {
 	}
 	b.until("[...document.querySelectorAll('.say')].some(x => x.textContent === 'asks: 2 of 3 votes')")
 	b.shoot("lab-votes")
+}
+
+// For a room: both pictures and the tour on a projector's screen, a key a step, and the sides of a
+// partition shaded.
+func TestALectureOnAProjector(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#tour=8-quorum")
+	b.size(1280, 800, "light")
+	b.until(ready + " && lab.tours.current")
+	b.click("#lecture")
+	for _, seen := range []string{"#circle svg", "#spacetime", "#tour-text", "#tour-next", "#scrub"} {
+		if !eval[bool](b, with("q => (x => x.width > 0 && x.top >= 0 && x.left >= 0 && x.bottom <= innerHeight && x.right <= innerWidth)(document.querySelector(q).getBoundingClientRect())", seen)) {
+			t.Errorf("%s is not on the screen", seen)
+		}
+	}
+	eval[any](b, "document.activeElement.blur(), lab.tours.go(1), 0")
+	b.press(kb.PageDown, kb.PageDown) // plays, and no patience
+	b.until("lab.tours.stop === 2")
+	b.until("[...document.querySelectorAll('.part')].map(x => x.getAttribute('d').match(/[ML]/g).length).sort().join() === '2,3'")
+	b.press(kb.PageUp)
+	b.until("lab.tours.stop === 1 && !document.querySelector('.part')")
+	eval[any](b, "lab.tours.go(3), 0")
+	for i, screen := range screens {
+		b.size(screen.width, screen.height, []string{"dark", "light"}[i%2])
+		b.shoot("lab-lecture-" + screen.name)
+		b.fits("a lecture")
+		b.legible("a lecture")
+		b.accessible("a lecture")
+	}
+	b.press(kb.Escape)
+	b.until("!document.body.classList.contains('presenting')")
 }

@@ -27,7 +27,8 @@ export class Circle {
     this.nodes = s('g')
     this.air = s('g', { class: 'air', 'aria-hidden': 'true' })
     this.knife = s('line', { class: 'knife', visibility: 'hidden' })
-    this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.links, this.air, this.nodes, this.knife)
+    this.sides = s('g', { 'aria-hidden': 'true' })
+    this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.sides, this.links, this.air, this.nodes, this.knife)
     root.append(this.svg)
     this.pool = []
     this.tags = Array.from({ length: readable }, () => s('text', { class: 'payload' }))
@@ -101,7 +102,9 @@ export class Circle {
     if (!this.model) return
     const states = this.model.states(now)
     states.forEach((state, i) => this.#member(i, state, now))
-    for (const l of this.lines) this.#link(l, now)
+    let changed = this.parted !== this.model
+    for (const l of this.lines) changed = this.#link(l, now) || changed
+    if (changed) this.#sides()
     this.#fly(now)
   }
 
@@ -167,7 +170,7 @@ export class Circle {
   #link(l, now) {
     const there = this.model.isCut(l.a, l.b, now), back = this.model.isCut(l.b, l.a, now)
     const cut = there && back ? 'both' : there ? 'there' : back ? 'back' : ''
-    if (l.cut === cut) return
+    if (l.cut === cut) return false
     l.cut = cut
     l.line.setAttribute('class', 'link' + (cut ? ' cut' : ''))
     l.cross.setAttribute('visibility', cut ? 'visible' : 'hidden')
@@ -176,6 +179,19 @@ export class Circle {
     l.cross.setAttribute('transform', `translate(${(p.x + q.x) / 2} ${(p.y + q.y) / 2}) rotate(${angle})`)
     // Both ways: a cross. One way: a bar, before it the arrow that does not get through.
     l.cross.setAttribute('d', { both: 'M-8 -8 L8 8 M8 -8 L-8 8', there: 'M7 -11 V11 M-13 0 H1 M-5 -6 L1 0 L-5 6', back: 'M-7 -11 V11 M13 0 H-1 M5 -6 L-1 0 L5 6' }[cut] || '')
+    return true
+  }
+
+  // sides shades what a partition has parted: members that reach each other, by whatever way.
+  #sides() {
+    this.parted = this.model
+    const side = this.places.map((_, i) => i), root = i => side[i] === i ? i : root(side[i])
+    for (const l of this.lines) if (l.cut !== 'both') side[root(l.a)] = root(l.b)
+    const groups = Map.groupBy(side.keys(), root)
+    this.sides.replaceChildren(...groups.size < 2 ? [] : [...groups.values()].map((list, k) => {
+      const d = list.map((i, at) => `${at ? 'L' : 'M'}${this.places[i].x.toFixed(1)} ${this.places[i].y.toFixed(1)}`).join(' ')
+      return s('path', { class: `part part${k % 3}`, d: d + ' Z', 'stroke-width': 2 * this.r + 44 })
+    }))
   }
 
   #fly(now) {

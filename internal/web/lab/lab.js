@@ -56,6 +56,7 @@ class Lab {
     this.superpeers = new Superpeers(this)
     addEventListener('hashchange', () => { if (location.hash.includes('=')) location.reload() }) // another link was pasted
     $('#share').addEventListener('click', () => this.#share())
+    $('#lecture').addEventListener('click', () => this.present(!this.presenting))
     this.#start()
   }
 
@@ -190,6 +191,16 @@ class Lab {
     replace($('#play'), h('span', { 'aria-hidden': 'true' }, this.playing ? '❚❚' : '▶'), this.playing ? t('pause') : t('play'))
   }
 
+  // present shows the two pictures and the tour alone, large: for a room.
+  present(on) {
+    this.presenting = on
+    document.body.classList.toggle('presenting', on)
+    $('#lecture').setAttribute('aria-pressed', on)
+    this.spacetime.big = on
+    if (this.model) this.spacetime.show(this.model)
+    this.dirty = true
+  }
+
   step(by) {
     if (!this.model) return
     this.pause()
@@ -226,9 +237,11 @@ class Lab {
     const keys = {
       ' ': () => this.playing ? this.pause() : this.play(),
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
+      PageDown: () => this.tours.current ? this.tours.next() : this.step(1), PageUp: () => this.tours.current ? this.tours.go(this.tours.stop - 1) : this.step(-1), // as a pointer in the hand sends
+      Escape: () => this.present(false),
       Home: () => { this.pause(); this.seek(0) }, End: () => { this.pause(); this.seek(Infinity) },
     }
-    if (!keys[event.key] || event.key === ' ' && onButton) return
+    if (!keys[event.key] || event.key === ' ' && onButton || /^Page|Esc/.test(event.key) && !this.presenting) return
     event.preventDefault()
     keys[event.key]()
   }

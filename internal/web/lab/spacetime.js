@@ -32,7 +32,7 @@ export class SpaceTime {
     this.model = model
     this.shift = 0
     const n = model.members.length
-    this.lane = Math.max(10, Math.min(46, 420 / n))
+    this.lane = Math.max(10, Math.min(46, (this.big ? 210 : 420) / n))
     this.canvas.style.height = top + this.lane * n + 30 + 'px'
     this.stale = true
   }
@@ -64,6 +64,8 @@ export class SpaceTime {
     return from + (x - left) / (this.w - left - right) * (to - from)
   }
 
+  #font(px) { return `${this.big ? Math.min(px * 1.4, this.lane * .6) : px}px system-ui, sans-serif` }
+
   // The highest is on top, as in every book.
   y(i) { return top + this.lane * (this.model.members.length - 1 - i + 0.5) }
 
@@ -83,7 +85,7 @@ export class SpaceTime {
     const c = this.canvas.getContext('2d')
     c.setTransform(ratio, 0, 0, ratio, 0, 0)
     c.clearRect(0, 0, this.w, this.h)
-    c.font = '12px system-ui, sans-serif'
+    c.font = this.#font(12)
     this.#axis(c)
     this.#lanes(c)
     c.save()
@@ -125,7 +127,7 @@ export class SpaceTime {
       const y = this.y(i)
       c.textAlign = 'right'
       c.fillStyle = s.ink
-      c.font = (this.lane > 16 ? '600 13px' : '600 10px') + ' system-ui, sans-serif'
+      c.font = '600 ' + this.#font(this.lane > 16 ? 13 : 10)
       if (this.lane > 11 || i % 2 === 0) c.fillText(fit(c, member.id, left - 26), left - 14, y + 4)
       for (const span of m.spans[i]) {
         if (span.until < from || span.since > Math.min(to, this.now)) continue
@@ -158,7 +160,7 @@ export class SpaceTime {
         c.globalAlpha = 1
         c.fillStyle = '#10151c'
         c.textAlign = 'left'
-        c.font = '600 11px system-ui, sans-serif'
+        c.font = '600 ' + this.#font(11)
         c.fillText(this.t('leadsEpoch', { epoch: span.epoch }), x1 + 7, y + 4)
       }
     }
@@ -241,7 +243,7 @@ export class SpaceTime {
 
   // Where several stand in one place, the weightiest is told.
   #labels(c, labels) {
-    c.font = '11px system-ui, sans-serif'
+    c.font = this.#font(11)
     c.textAlign = 'left'
     const taken = this.model.members.map(() => [])
     for (const { e, x, y } of labels.sort((a, b) => a.rank - b.rank)) {
@@ -268,7 +270,7 @@ export class SpaceTime {
     c.setLineDash([])
     c.fillStyle = s.alarm
     c.textAlign = 'left'
-    c.font = '11px system-ui, sans-serif'
+    c.font = this.#font(11)
     c.fillText(this.t.sentence(e), x + 4, top - 8)
     this.marks.push({ event: e, x, y: top - 8 })
   }

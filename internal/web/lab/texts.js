@@ -5,7 +5,7 @@ import { doing } from './shared/words.js'
 
 const texts = {
   en: {
-    title: 'batuta lab', lab: 'lab', skip: 'Skip to the picture', theme: 'Dark colours', share: 'Copy a link', download: 'Download', open: 'Open a file', help: 'Help',
+    title: 'batuta lab', lab: 'lab', skip: 'Skip to the picture', theme: 'Dark colours', share: 'Copy a link', lecture: 'Lecture', lectureTip: 'The pictures alone, large. Page down is the next stop, → the next event; Escape ends it.', download: 'Download', open: 'Open a file', help: 'Help',
     stage: 'The cluster', circle: 'Members in a circle', transport: 'Time', first: 'To the start', back: 'One event back', play: 'Play', pause: 'Pause', forth: 'One event on', last: 'To the end',
     scrub: 'Moment', pace: 'Speed', auto: 'auto', quiet: 'Hide heartbeats', skipQuiet: 'auto: slow in a contest, quick between', more: '+ 5 s', moreTip: 'Let the run go on for 5 s more',
     spacetime: 'Space and time', zoomIn: 'Closer', zoomOut: 'Wider', present: 'Follow',
@@ -35,7 +35,7 @@ const texts = {
     s_sends: '{m} sends {kind} to {peer}',
   },
   es: {
-    title: 'batuta: laboratorio', lab: 'laboratorio', skip: 'Ir a la imagen', theme: 'Colores oscuros', share: 'Copiar enlace', download: 'Descargar', open: 'Abrir archivo', help: 'Ayuda',
+    title: 'batuta: laboratorio', lab: 'laboratorio', skip: 'Ir a la imagen', theme: 'Colores oscuros', share: 'Copiar enlace', lecture: 'Clase', lectureTip: 'Solo las imágenes, en grande. Avpág es la parada siguiente, → el suceso siguiente; Escape termina.', download: 'Descargar', open: 'Abrir archivo', help: 'Ayuda',
     stage: 'El clúster', circle: 'Miembros en círculo', transport: 'Tiempo', first: 'Al principio', back: 'Un suceso atrás', play: 'Reproducir', pause: 'Pausa', forth: 'Un suceso adelante', last: 'Al final',
     scrub: 'Momento', pace: 'Velocidad', auto: 'auto', quiet: 'Ocultar latidos', skipQuiet: 'auto: lento en una elección, rápido entre ellas', more: '+ 5 s', moreTip: 'Que siga 5 s más',
     spacetime: 'Espacio y tiempo', zoomIn: 'Acercar', zoomOut: 'Alejar', present: 'Seguir',
