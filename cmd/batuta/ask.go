@@ -20,7 +20,6 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/lock"
-	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // asking is a command that asks an agent over HTTP.
@@ -191,9 +190,6 @@ the leader of one of many elections; exit code 5 when there is none of that name
 		var l api.Leader
 		if err := json.Unmarshal(raw, &l); err != nil {
 			return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
-		}
-		if canonical, _ := named.Name(name); name != "" && l.Election != canonical {
-			return fmt.Errorf("agent %s tells of election %q alone: it runs an earlier version", a.http, l.Election)
 		}
 		said, ok := l.Meta[key]
 		switch {
@@ -380,7 +376,7 @@ after the last event when the agent answers again within 5 s; else the exit code
 		if err := checkElection(name); err != nil {
 			return err
 		}
-		return c.WatchOf(ctx, of, each(a, func(l api.Line) error {
+		return c.Watch(ctx, of, each(a, func(l api.Line) error {
 			if a.terminal {
 				return l.WriteShort(a.stdout)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -56,15 +57,9 @@ func complete(cmd *cobra.Command) {
 
 // members gives those that the agent knows which the command is to ask.
 func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	addr, err := cmd.Flags().GetString("agent")
-	if addr == "" {
-		addr = defaultHTTP
-	}
-	if len(args) > 0 || err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	client, err := api.NewClient(addr, api.Access{})
-	if err != nil {
+	addr, _ := cmd.Flags().GetString("agent")
+	client, err := api.NewClient(cmp.Or(addr, defaultHTTP), api.Access{})
+	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askedForCompletion)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -51,21 +52,14 @@ the file is /etc/batuta.yaml, if it is there.`,
 	}
 	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := s.check(e); err != nil {
+		config, err := s.agent.config(slog.New(slog.DiscardHandler))
+		if err = cmp.Or(err, s.validate(config, e)); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(e.stdout, "the configuration is good"+inFile(cmd))
+		_, err = fmt.Fprintln(e.stdout, strings.TrimSuffix("the configuration is good: "+cli.SystemFile(cmd), ": "))
 		return err
 	}
 	return cmd
-}
-
-// inFile names the file that was read though --config names none.
-func inFile(cmd *cobra.Command) string {
-	if file := cli.SystemFile(cmd); file != "" {
-		return ": " + file
-	}
-	return ""
 }
 
 func newCheckCommand(e env) *cobra.Command {
@@ -107,14 +101,6 @@ func newCheckCommand(e env) *cobra.Command {
 		return checking.Run(cmd.Context(), p, cli.Paint(e.stdout, isTerminal(e.stdout), e.lookup))
 	}
 	return cmd
-}
-
-func (s *settings) check(e env) error {
-	config, err := s.agent.config(slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	return s.validate(config, e)
 }
 
 func (s *settings) validate(config batuta.Config, e env) error {
@@ -170,26 +156,12 @@ func newConfigShowCommand(e env) *cobra.Command {
 	return cmd
 }
 
-// shown is a flag's value, unless that is secret.
+// shown is a flag's value; no flag has a secret, only names of files.
 func shown(f *pflag.Flag) any {
-	if secret(f.Name) && f.Value.String() != "" {
-		return "********"
-	}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return list.GetSlice()
 	}
 	return f.Value.String()
-}
-
-// secret reports whether a flag of that name holds a secret.
-// The path of a file that does is no secret.
-func secret(name string) bool {
-	for _, word := range []string{"secret", "password", "passphrase"} {
-		if strings.Contains(name, word) && !strings.HasSuffix(name, "-file") {
-			return true
-		}
-	}
-	return false
 }
 
 // source is where a flag's value comes from.

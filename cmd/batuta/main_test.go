@@ -275,7 +275,7 @@ func await(ts *testscript.TestScript, addr, what string, good func(api.Status) b
 	defer cancel()
 	var last json.RawMessage
 	found := errors.New("found")
-	err = client.Watch(ctx, func([]byte) error { // once for the current view, then at each change
+	err = client.Watch(ctx, nil, func([]byte) error { // once for the current view, then at each change
 		if err := client.Get(ctx, "/v1/status", &last); err != nil {
 			return err
 		}

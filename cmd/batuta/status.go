@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -24,24 +27,39 @@ import (
 
 func newStatusCommand(e env) *cobra.Command {
 	var also []string
+	var all bool
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "status",
 		Short: "Show who leads, since when, and why",
 		Long: `status asks one agent, and with --also others beside it: who leads, since when
 and why; whether those asked say the same; how long a failover takes with this
-configuration, and what is promised.`,
+configuration, and what is promised.
+
+With --all it asks the agent of each member, where that publishes its HTTP API
+(--http-advertise), without a token. It names the members that it cannot ask.`,
 		Example: `  batuta status --agent 127.0.0.1:7501
+  batuta status --all
   batuta status --agent 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
   BATUTA_AGENT=127.0.0.1:7501 batuta status --json`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/status", func(s api.Status) error {
-			var trace []api.Record
-			if err := c.Get(ctx, "/v1/trace", &trace); err != nil {
-				return err
-			}
-			return a.printStatus(s, trace, askOthers(ctx, a.let, also))
-		})
+		var s api.Status
+		if a.json && !all {
+			return get[api.Status](ctx, a, c, "/v1/status", nil)
+		}
+		if err := c.Get(ctx, "/v1/status", &s); err != nil {
+			return err
+		}
+		views := askOthers(ctx, a.let, addressed(also))
+		if all {
+			views = append(views, askOthers(ctx, api.Access{TLS: a.let.TLS}, published(s))...)
+		}
+		if a.json {
+			return a.printJSON(append([]view{{ID: s.ID, Addr: a.http, Status: &s}}, views...))
+		}
+		return a.printStatus(ctx, c, s, views)
 	})
+	cmd.Flags().BoolVar(&all, "all", false, "ask the agents of all members, where they publish their HTTP APIs")
+	cli.ByHand(cmd.Flags(), "all")
 	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API, to compare its view; repeatable")
 	return cmd
 }
@@ -49,7 +67,7 @@ configuration, and what is promised.`,
 func newExplainCommand(e env) *cobra.Command {
 	var trace bool
 	var last int
-	var lab string
+	var lab, name string
 	var also []string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "explain",
@@ -57,12 +75,14 @@ func newExplainCommand(e env) *cobra.Command {
 		Long: `explain prints one sentence for each change of leadership that the agent asked has
 detected, the newest first: the cause, the next leader, and the time in between. With
 --trace it prints each step and message of that member instead, the oldest first.
+With --election NAME the changes are those of a named election.
 With --lab it writes what all members have recorded into a file, which "batuta lab FILE"
 opens: what each member had received at which moment. The other agents are asked at the
 addresses that their members publish (--http-advertise), or at those of --also.`,
 		Example: `  batuta explain --agent 127.0.0.1:7501
   batuta explain --last 1
   batuta explain --json | jq -r '.[] | select(.cause == "silent") | .time'
+  batuta explain --election shard-17
   batuta explain --trace
   batuta explain --lab incident.json && batuta lab incident.json`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
@@ -73,6 +93,8 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 			return cli.Usagef("--lab writes all that there is: use it without --trace, --last and --json")
 		case lab == "" && also != nil:
 			return cli.Usagef("--also is for --lab FILE")
+		case name != "" && (trace || lab != ""):
+			return cli.Usagef("--election does not go with --trace and --lab: leave one out")
 		case lab != "":
 			return a.writeIncident(ctx, c, lab, also)
 		}
@@ -80,8 +102,12 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 			return a.explainTrace(ctx, c, last)
 		}
 		var h api.History
-		if err := c.Get(ctx, "/v1/history", &h); err != nil {
-			return err
+		path := "/v1/history"
+		if name != "" {
+			path += "?election=" + url.QueryEscape(name)
+		}
+		if err := cmp.Or(checkElection(name), c.Get(ctx, path, &h)); err != nil {
+			return missing(err, "batuta elections lists them")
 		}
 		changes := explain.Changes(h.Events)
 		slices.Reverse(changes)
@@ -90,6 +116,7 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 		}
 		return a.printChanges(h, changes)
 	})
+	electionFlag(cmd, &name)
 	cmd.Flags().BoolVar(&trace, "trace", false, "print each step and message instead, the oldest first")
 	cmd.Flags().IntVar(&last, "last", 0, "print the newest `N` alone (default all that the agent keeps)")
 	cmd.Flags().StringVar(&lab, "lab", "", "write the records of all members into `FILE`, for batuta lab")
@@ -161,33 +188,65 @@ func (a *asking) printChanges(h api.History, changes []explain.Change) error {
 
 // view is the answer of a remote agent, or the error.
 type view struct {
-	addr   string
-	status api.Status
-	err    error
+	ID     string      `json:"id,omitempty"` // known before it is asked
+	Addr   string      `json:"http,omitempty"`
+	Status *api.Status `json:"status,omitempty"`
+	Error  string      `json:"error,omitempty"`
 }
 
-// askOthers asks all at once: a slow agent delays no answer but its own.
-func askOthers(ctx context.Context, access api.Access, addrs []string) []view {
-	answers := make(chan view)
+func addressed(addrs []string) (views []view) {
 	for _, addr := range addrs {
-		go func() {
-			v := view{addr: addr}
-			c, err := api.NewClient(addr, access)
-			if v.err = err; err == nil {
-				v.err = c.Get(ctx, "/v1/status", &v.status)
-			}
-			answers <- v
-		}()
+		views = append(views, view{Addr: addr})
 	}
-	var views []view
-	for range addrs {
-		views = append(views, <-answers)
-	}
-	slices.SortFunc(views, func(a, b view) int { return slices.Index(addrs, a.addr) - slices.Index(addrs, b.addr) })
 	return views
 }
 
-func (a *asking) printStatus(s api.Status, trace []api.Record, others []view) error {
+// published are the other members of a status, where they publish their APIs.
+func published(s api.Status) (views []view) {
+	for _, m := range s.Members {
+		if v := (view{ID: m.ID, Addr: m.Meta[api.MetaHTTP]}); m.ID != s.ID && m.State != string(batuta.StateRemoved) {
+			if v.Addr == "" {
+				v.Error = fmt.Sprintf("%s is not asked, for it does not publish its HTTP API (--http-advertise of its agent); the leader reports it %s, epoch %d", m.ID, m.State, m.Epoch)
+			}
+			views = append(views, v)
+		}
+	}
+	return views
+}
+
+// askOthers asks all at once: a slow agent delays no answer but its own.
+func askOthers(ctx context.Context, access api.Access, views []view) []view {
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	var asked sync.WaitGroup
+	for i := range views {
+		v := &views[i]
+		if v.Error != "" {
+			continue
+		}
+		asked.Go(func() {
+			var s api.Status
+			c, err := api.NewClient(v.Addr, access)
+			if err == nil {
+				err = c.Get(ctx, "/v1/status", &s)
+			}
+			if v.Status = &s; err != nil {
+				v.Status, v.Error = nil, err.Error()
+			}
+		})
+	}
+	asked.Wait()
+	return views
+}
+
+// othersTime bounds how long other agents may take to answer.
+const othersTime = 2 * time.Second
+
+func (a *asking) printStatus(ctx context.Context, c *api.Client, s api.Status, others []view) error {
+	var trace []api.Record
+	if err := c.Get(ctx, "/v1/trace", &trace); err != nil {
+		return err
+	}
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "leader\t%s\n", leaderLine(s))
 	if why := reason(s, trace); why != "" {
@@ -280,12 +339,12 @@ func printAgreement(out io.Writer, s api.Status, others []view) {
 	agreed := 1
 	for _, v := range others {
 		switch {
-		case v.err != nil:
-			fmt.Fprintf(out, "SILENT\t%v\n", v.err)
-		case v.status.Cluster != s.Cluster || v.status.Election != s.Election:
-			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.status.ID, v.addr, v.status.Cluster)
-		case textOf(v.status.Token) != textOf(s.Token):
-			fmt.Fprintf(out, "DISAGREES\t%s says: %s\n", v.status.ID, leaderLine(v.status))
+		case v.Status == nil:
+			fmt.Fprintf(out, "SILENT\t%s\n", v.Error)
+		case v.Status.Cluster != s.Cluster || v.Status.Election != s.Election:
+			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.Status.ID, v.Addr, v.Status.Cluster)
+		case !reflect.DeepEqual(v.Status.Token, s.Token):
+			fmt.Fprintf(out, "DISAGREES\t%s says: %s\n", v.Status.ID, leaderLine(*v.Status))
 		default:
 			agreed++
 		}
@@ -306,13 +365,6 @@ func printRefusals(out io.Writer, s api.Status) {
 			fmt.Fprintf(out, "UNRESOLVED\t%s: %s\n", m.ID, m.Unresolved)
 		}
 	}
-}
-
-func textOf(token *string) string {
-	if token == nil {
-		return ""
-	}
-	return *token
 }
 
 // printFailover prints how long a failover takes. These are sums of what

@@ -52,7 +52,7 @@ func TestThePromiseOfAQuorumIsShown(t *testing.T) {
 func TestDisagreementIsShown(t *testing.T) {
 	here, there := "7:5", "8:4"
 	var b strings.Builder
-	printAgreement(&b, api.Status{Token: &here}, []view{{status: api.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
+	printAgreement(&b, api.Status{Token: &here}, []view{{Status: &api.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
 	if !strings.Contains(b.String(), "DISAGREES\t4 says: 4, epoch 8") || !strings.Contains(b.String(), "1 of the 2 asked") {
 		t.Errorf("got %s", b.String())
 	}

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"regexp"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/superpeer"
 )
@@ -38,32 +32,8 @@ func newSuperpeerStatusCommand(e env) *cobra.Command {
 		Example: `  batuta superpeer status
   batuta superpeer status --agent 127.0.0.1:7701 --json`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		var raw json.RawMessage
-		if err := c.Get(ctx, "/v1/status", &raw); err != nil {
-			return err
-		}
-		if a.json {
-			return a.printIndented(raw)
-		}
-		var s superpeer.Status
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return fmt.Errorf("agent %s: answer is not batuta's: %w", a.http, err)
-		}
-		return printPeer(a.stdout, &s)
+		return get(ctx, a, c, "/v1/status", func(s superpeer.Status) error { return printPeer(a.stdout, &s) })
 	})
-}
-
-// requirement is any of the four, as json.Indent spreads it.
-var requirement = regexp.MustCompile(`\{\s+"holds": (true|false),\s+"says": ("(?:[^"\\]|\\.)*")\s+\}`)
-
-// printIndented prints an answer with a line for each key, and for each requirement.
-func (a *asking) printIndented(raw json.RawMessage) error {
-	var b bytes.Buffer
-	if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(a.stdout, "%s\n", requirement.ReplaceAll(b.Bytes(), []byte(`{"holds": $1, "says": $2}`)))
-	return err
 }
 
 func printPeer(w io.Writer, s *superpeer.Status) error {
@@ -108,34 +78,21 @@ func newSuperpeerWatchCommand(e env) *cobra.Command {
 		Example: `  batuta superpeer watch
   batuta superpeer watch --agent 127.0.0.1:7701 --json | jq .home`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return c.Watch(ctx, each(a, func(l peeragent.Line) error { return l.WriteText(a.stdout) }))
+		return c.Watch(ctx, nil, each(a, func(l peeragent.Line) error { return l.WriteText(a.stdout) }))
 	})
 }
 
 func newSuperpeerMapCommand(e env) *cobra.Command {
-	var path string
-	cmd := newPeerAsking(e, &cobra.Command{
+	return newPeerAsking(e, &cobra.Command{
 		Use:   "map",
 		Short: "Draw who serves whom, as all super peers say",
 		Long: `map asks one node, which asks all super peers whom they serve, and draws it as SVG:
 nodes where their coordinates put them, each joined to its super peer. With
 --json it prints the same as data, round trips as they were measured. An ordinary
 node of --membership core knows 32 super peers at most: ask a super peer for all.`,
-		Example: `  batuta superpeer map > overlay.svg
-  batuta superpeer map --agent 127.0.0.1:7701 --svg overlay.svg
+		Example: `  batuta superpeer map --agent 127.0.0.1:7701 > overlay.svg
   batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/map", func(chart peeragent.Chart) error {
-			if path == "" {
-				return chart.WriteSVG(a.stdout)
-			}
-			f, err := os.Create(path)
-			if err != nil {
-				return cli.Usagef("--svg: %w; give a file that can be written", err)
-			}
-			return errors.Join(chart.WriteSVG(f), f.Close())
-		})
+		return get(ctx, a, c, "/v1/map", func(chart peeragent.Chart) error { return chart.WriteSVG(a.stdout) })
 	})
-	cmd.Flags().StringVar(&path, "svg", "", "`FILE` to draw into (default standard output)")
-	return cmd
 }

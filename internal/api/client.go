@@ -200,22 +200,16 @@ func unwrapped(err error) error {
 	return err
 }
 
-// Watch calls yield with each event's JSON. It ends when yield returns an error, which it then
-// returns, when ctx ends (nil), or when the agent disconnects.
-func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error {
-	return c.WatchOf(ctx, nil, yield)
-}
-
 // How long an agent may be unreachable before a watch ends, and how often to retry meanwhile.
 const (
 	awayFor   = 5 * time.Second
 	awayEvery = 200 * time.Millisecond
 )
 
-// WatchOf is Watch for the events of named elections: election=NAME or elections=true. If the
-// connection ends, it continues after the last event as soon as the agent answers, and ends after 5
-// s without an answer.
-func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []byte) error) error {
+// Watch calls yield for each event, as JSON: of the cluster's own election, or with election=NAME or
+// elections=true of named ones. If the connection ends, it continues after the last event as soon as
+// the agent answers, and ends after 5 s without an answer, and with the error of yield.
+func (c *Client) Watch(ctx context.Context, of url.Values, yield func(line []byte) error) error {
 	last, lost := "", time.Now()
 	for {
 		began, err := c.follow(ctx, of, &last, yield)

@@ -107,7 +107,7 @@ func streams(t *testing.T, at, query string, want []string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err = c.WatchOf(ctx, of, func(line []byte) error {
+	err = c.Watch(ctx, of, func(line []byte) error {
 		if of.Has("election") && !strings.Contains(string(line), `"election":"a"`) {
 			t.Errorf("events?%s: %s", query, line)
 		}

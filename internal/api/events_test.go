@@ -175,7 +175,7 @@ func TestAWatchGoesOn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var got []string
-	err = c.Watch(ctx, func(line []byte) error {
+	err = c.Watch(ctx, nil, func(line []byte) error {
 		var l api.Line
 		if err := json.Unmarshal(line, &l); err != nil {
 			return err

@@ -238,7 +238,7 @@ func ownWord(records []Record) (word string) {
 // histories answers with the history of all members that publish their API.
 func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
-		own := s.history.present().leaderships()
+		own := s.history.present("").leaderships()
 		own.Links = linksOf(st)
 		reply.Much(w, r, s.gatherer.gather(r.Context(), st, own))
 	}

@@ -42,6 +42,7 @@ type history struct {
 
 	mu     sync.Mutex
 	events []Reason
+	named  []Line // leaderships of named elections
 }
 
 func newHistory(began time.Time) *history { return &history{began: began} }
@@ -49,9 +50,25 @@ func newHistory(began time.Time) *history { return &history{began: began} }
 // follow records the events of node, until it or ctx ends. It does little for each event: events
 // often come while the cluster elects.
 func (h *history) follow(ctx context.Context, node Node) {
+	if e, ok := node.(Elections); ok {
+		go h.followNamed(ctx, node.ID(), e)
+	}
 	for ev, err := range follow.On(ctx, batuta.ErrBehind, node.Events) {
 		if err == nil { // after an error it continues at the present
 			h.add(EventLine(node.ID(), ev), node.Reasons(h.seen))
+		}
+	}
+}
+
+// followNamed records the last leaderships of all named elections together.
+func (h *history) followNamed(ctx context.Context, id batuta.ID, e Elections) {
+	for v, err := range follow.On(ctx, batuta.ErrBehind, e.Elections) {
+		if l, ok := NamedLine(id, v); err == nil && ok {
+			h.mu.Lock()
+			if h.named = append(h.named, l); len(h.named) > 4*maxHistory {
+				h.named = slices.Delete(h.named, 0, 2*maxHistory)
+			}
+			h.mu.Unlock()
 		}
 	}
 }
@@ -67,10 +84,19 @@ func (h *history) add(l Line, news []batuta.Record) {
 	h.events = slices.Delete(h.events, 0, max(0, len(h.events)-maxHistory))
 }
 
-// present returns the present history.
-func (h *history) present() History {
+// present returns the present history: of a named election, if named is its name.
+func (h *history) present(named string) History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if named != "" {
+		past := History{Began: Stamp{h.began}, Now: Stamp{time.Now()}, Events: []Reason{}}
+		for _, l := range h.named {
+			if l.Election == named {
+				past.Events = append(past.Events, Reason{l, []Record{}})
+			}
+		}
+		return past
+	}
 	return History{Began: Stamp{h.began}, Now: Stamp{time.Now()}, Events: append([]Reason{}, h.events...)}
 }
 
@@ -87,7 +113,12 @@ func linksOf(st batuta.Status) *[]string {
 
 // past answers with this member's history, even if its node is stuck.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
-	h := s.history.present()
+	of, err := s.chosen(r)
+	h := s.history.present(of.named)
+	if err != nil || of.named != "" && len(h.Events) == 0 {
+		reply.Fail(w, http.StatusNotFound, "no election %q: no leadership of it is recorded", r.URL.Query().Get("election"))
+		return
+	}
 	if r.URL.Query().Get("leaderships") == "true" {
 		h = h.leaderships()
 	}

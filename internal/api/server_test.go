@@ -461,7 +461,7 @@ func TestClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got []string
-	err = c.Watch(ctx, func(line []byte) error {
+	err = c.Watch(ctx, nil, func(line []byte) error {
 		if got = append(got, string(line)); len(got) == len(storyLines) {
 			cancel()
 		}

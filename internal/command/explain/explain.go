@@ -4,7 +4,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,17 +27,24 @@ type Change struct {
 // Changes makes of a history the changes of leadership, the oldest first.
 func Changes(events []api.Reason) []Change {
 	changes := []Change{}
+	last := map[int]int{}  // by seat, its last change; counted from 1
 	var steps []api.Record // of the member, since the last change
 	for _, e := range events {
 		steps = append(steps, e.Records...)
+		seat := 0
+		if e.Seat != nil {
+			seat = *e.Seat
+		}
 		switch e.Event {
 		case string(batuta.EventLost):
 			changes = append(changes, Change{Time: e.Time, Lost: &e.Leader, LostEpoch: e.Epoch, Cause: e.Cause, Why: whyLost(e.Line, steps)})
+			last[seat] = len(changes)
 		case string(batuta.EventLeader):
-			n := len(changes) - 1
+			n := last[seat] - 1
 			if n < 0 || changes[n].Leader != nil {
-				changes = append(changes, Change{Time: e.Time, Why: whyBegun(e.Line, steps)})
-				n++
+				changes = append(changes, Change{Time: e.Time, Why: whyBegun(e.Line)})
+				n = len(changes) - 1
+				last[seat] = len(changes)
 			}
 			changes[n].Leader, changes[n].Epoch = &e.Leader, e.Epoch
 			changes[n].After = max(0, e.Time.Sub(changes[n].Time.Time)).Seconds()
@@ -47,6 +53,7 @@ func Changes(events []api.Reason) []Change {
 			if n := len(changes) - 1; n >= 0 && changes[n].Leader != nil {
 				lost := changes[n]
 				changes = append(changes, Change{Time: e.Time, Lost: lost.Leader, LostEpoch: lost.Epoch, Cause: e.Event, Why: whyRenewed(steps), Leader: &e.Leader, Epoch: e.Epoch})
+				last[seat] = len(changes)
 			}
 			steps = nil
 		}
@@ -115,8 +122,8 @@ func whyRenewed(steps []api.Record) string {
 }
 
 // whyBegun is how a leadership began that follows none.
-func whyBegun(l api.Line, steps []api.Record) string {
-	if slices.ContainsFunc(steps, func(s api.Record) bool { return s.What == "claims" && s.Peer == l.Leader }) {
+func whyBegun(l api.Line) string {
+	if l.Leader == l.ID {
 		return "it won the election"
 	}
 	return l.ID + " accepts it as its first leader"
