@@ -197,14 +197,18 @@ func (v View) waits() bool {
 }
 
 // Ready reports to all members that the work of this member's leadership t serves; t is the Token of [Leadership].
+// With the zero Token it reports that the work serves no longer, as while it starts again, until the next call.
 // It has an effect only with [Config.AwaitReady]. The error wraps [ErrNotLeading] if that leadership
 // has ended; it is ctx's, or [ErrClosed], if the node has not received the call.
 func (n *Node) Ready(ctx context.Context, t Token) error {
 	leads := false
 	err := n.call(ctx, func() {
 		v := n.view()
-		if leads = v.Token.Leader.ID == n.id && (t == v.Token || t == n.began); leads && n.cfg.AwaitReady {
-			publishReady(n, v.Token)
+		if leads = v.Token.Leader.ID == n.id && (t == v.Token || t == n.began || t == Token{}); leads && n.cfg.AwaitReady {
+			if t != (Token{}) {
+				t = v.Token
+			}
+			publishReady(n, t)
 		}
 	})
 	if err == nil && !leads {

@@ -119,12 +119,9 @@ another for each further one, such as by the unit batuta-witness@NAME.`,
 		Example: `  # two machines and a witness, the same list on all three; on the machines, id 1 and 2:
   batuta agent --algorithm quorum --id 1 --listen 10.0.0.1:7400 --data-dir /var/lib/batuta \
     --member 1=10.0.0.1:7400 --member 2=10.0.0.2:7400 --member 3=10.0.0.3:7400
-  # on the third
+  # on the third; without the list it joins by --join 10.0.0.1:7400
   batuta witness --id 3 --listen 10.0.0.3:7400 --data-dir /var/lib/batuta \
-    --member 1=10.0.0.1:7400 --member 2=10.0.0.2:7400 --member 3=10.0.0.3:7400
-
-  # joining a quorum that runs
-  batuta witness --id 3 --listen 10.0.0.3:7400 --data-dir /var/lib/batuta --join 10.0.0.1:7400`,
+    --member 1=10.0.0.1:7400 --member 2=10.0.0.2:7400 --member 3=10.0.0.3:7400`,
 		Args: cobra.NoArgs,
 	}
 	f.registerWitness(cmd.Flags())

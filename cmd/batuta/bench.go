@@ -360,9 +360,8 @@ func (s summary) String() string {
 	return fmt.Sprintf("%5.2f ms %5.2f ms %5.2f ms", s.Median, s.P99, s.Max)
 }
 
-// summarize sorts v. A quantile is the smallest figure that at least that share
-// of all does not exceed (nearest rank); the median of an even number is the
-// mean of the middle two.
+// summarize sorts v. A quantile is the smallest figure that at least that share of all does not
+// exceed (nearest rank); the median of an even number is the mean of the middle two.
 func summarize(v []float64) summary {
 	if len(v) == 0 {
 		return summary{}

@@ -77,12 +77,11 @@ func TestAStartThatTheMachineRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		algorithms string
 		dir        func(t *testing.T, algorithm string) string
-		files      int // limit of open files; 0: as it is
 		user       *syscall.Credential
 		remedy     string
 	}{
-		"full":         {"bully quorum", func(t *testing.T, _ string) string { return full(t) }, 0, nil, "no space left on device: make room on that file system"},
-		"full for log": {"quorum", func(t *testing.T, _ string) string { return smallDisk(t, 64) }, 0, nil, "no space left on device: make room on that file system"},
+		"full":         {"bully quorum", func(t *testing.T, _ string) string { return full(t) }, nil, "no space left on device: make room on that file system"},
+		"full for log": {"quorum", func(t *testing.T, _ string) string { return smallDisk(t, 64) }, nil, "no space left on device: make room on that file system"},
 		"read-only": {"bully quorum", func(t *testing.T, algorithm string) string {
 			dir := used(t, algorithm)
 			mounted(t, dir, dir, "", unix.MS_BIND, "")
@@ -90,25 +89,25 @@ func TestAStartThatTheMachineRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir
-		}, 0, nil, "read-only file system: mount that file system writable"},
-		"not allowed": {"bully quorum", used, 0, unprivileged, "permission denied: make it readable and writable for this user"},
-		"not allowed, new": {"bully quorum", func(t *testing.T, _ string) string { return filepath.Join(enterable(t), "new") }, 0, unprivileged,
+		}, nil, "read-only file system: mount that file system writable"},
+		"not allowed": {"bully quorum", used, unprivileged, "permission denied: make it readable and writable for this user"},
+		"not allowed, new": {"bully quorum", func(t *testing.T, _ string) string { return filepath.Join(enterable(t), "new") }, unprivileged,
 			"permission denied: make it readable and writable for this user"},
 		"state fails": {"bully quorum", func(t *testing.T, algorithm string) string {
 			dir := used(t, algorithm)
 			failing(t, dir, "state")
 			return dir
-		}, 0, nil, "input/output error: the disk fails: replace it"},
+		}, nil, "input/output error: the disk fails: replace it"},
 		"log fails": {"quorum", func(t *testing.T, algorithm string) string {
 			dir := used(t, algorithm)
 			failing(t, dir, "log")
 			return dir
-		}, 0, nil, "input/output error: the disk fails: replace it"},
+		}, nil, "input/output error: the disk fails: replace it"},
 	} {
 		for algorithm := range strings.FieldsSeq(test.algorithms) {
 			t.Run(name+"/"+algorithm, func(t *testing.T) {
 				dir := test.dir(t, algorithm)
-				text, code := refusedStart(t, test.user, test.files, "--algorithm", algorithm, "--data-dir", dir)
+				text, code := refusedStart(t, test.user, "", "--algorithm", algorithm, "--data-dir", dir)
 				oneSentence(t, text, code, dir, test.remedy)
 			})
 		}
@@ -140,7 +139,7 @@ func TestAStartWithFewOpenFiles(t *testing.T) {
 					t.Fatal("no number of open files is enough")
 				}
 				dir := filepath.Join(t.TempDir(), "data")
-				text, code := refusedStart(t, nil, files, "--algorithm", algorithm, "--data-dir", dir)
+				text, code := refusedStart(t, nil, fmt.Sprint("-n ", files), "--algorithm", algorithm, "--data-dir", dir)
 				if code == 0 {
 					break
 				}
@@ -155,17 +154,13 @@ func TestAStartWithFewOpenFiles(t *testing.T) {
 }
 
 // refusedStart gives what an agent that does not start writes to its log, and its exit
-// code: 0 for one that starts, which is ended.
-func refusedStart(t *testing.T, user *syscall.Credential, files int, flags ...string) (text string, code int) {
+// code: 0 for one that starts, which is ended. limits are of the shell's ulimit; "": as they are.
+func refusedStart(t *testing.T, user *syscall.Credential, limits string, flags ...string) (text string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), agreeWithin)
 	defer cancel()
-	limit := "hard"
-	if files > 0 {
-		limit = fmt.Sprint(files)
-	}
-	script := `ulimit -n "$1"; shift; exec -a batuta "$0" agent --id 1 --listen 127.0.0.1:0 --http 127.0.0.1:0 "$@"`
-	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, os.Args[0], limit}, flags...)...)
+	script := `ulimit ${1:--n hard}; shift; exec -a batuta "$0" agent --id 1 --listen 127.0.0.1:0 --http 127.0.0.1:0 "$@"`
+	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, os.Args[0], limits}, flags...)...)
 	cmd.SysProcAttr = childAttributes()
 	if user != nil { // it may not enter the directory of the test binary
 		program, err := os.Open(os.Args[0])

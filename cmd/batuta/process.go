@@ -30,8 +30,7 @@ type childLine struct {
 	end     bool
 }
 
-// startProcess runs executable in dir (empty: here) with args, args[0] being the
-// name it goes by.
+// startProcess runs executable in dir (empty: here) with args, args[0] being the name it goes by.
 func startProcess(executable, dir string, args []string) (*process, error) {
 	p := &process{cmd: exec.Command(executable), ended: make(chan struct{})}
 	p.cmd.Dir = dir

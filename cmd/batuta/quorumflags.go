@@ -53,6 +53,9 @@ var ownFlags = map[string]string{"probe": "bully", "takeover": "quorum", "clock-
 func (a *agentRun) guardBy(of batuta.Algorithm) (end func(), err error) {
 	q, ok := of.(*quorum.Algorithm)
 	end = func() {}
+	if err := checkThreads(); err != nil {
+		return end, err
+	}
 	if !ok || q.Takeover() != quorum.TakeoverAttested || a.flags.membership.observer {
 		return end, nil
 	}

@@ -237,8 +237,14 @@ func (j *job) prepare(a *agentRun) error {
 	}
 	if a.flags.membership.awaitReady && j.reports() {
 		c.Serve = func(ctx context.Context, l batuta.Leadership) (set []string, end func(), err error) {
-			socket, end, err := systemd.Await(func() { _ = a.node.Ready(ctx, l.Token) }) // refused once it is lost
-			return []string{socket}, end, err
+			socket, closed, err := systemd.Await(func() { _ = a.node.Ready(ctx, l.Token) }) // refused once it is lost
+			if err != nil {
+				return nil, nil, err
+			}
+			return []string{socket}, func() {
+				closed()
+				_ = a.node.Ready(context.Background(), batuta.Token{}) // it may start again under this leadership
+			}, nil
 		}
 	}
 	r, err := runner.New(c)

@@ -189,7 +189,7 @@ func (f *securityFlags) listenHealth() (net.Listener, error) {
 	if err != nil {
 		return nil, cli.Usagef("--health-http: %w; choose a free port", err)
 	}
-	return l, nil
+	return cli.Bounded(l), nil
 }
 
 // accessFlags are what a command needs to be let in by an agent.

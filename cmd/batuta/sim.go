@@ -106,8 +106,7 @@ All begin as followers of the highest member.`,
 	return cmd
 }
 
-// orderedMaker makes rings of members in that order; the rest rank
-// their members themselves.
+// orderedMaker makes rings of members in that order; the rest rank their members themselves.
 func orderedMaker(c sim.CountConfig, order string) (scenario.Maker, error) {
 	if !slices.Contains([]string{"ascending", "descending", "random"}, order) {
 		return nil, cli.Usagef("--order %q: use ascending, descending or random", order)

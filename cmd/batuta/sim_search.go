@@ -24,8 +24,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// labMemory: a search may use memory freely up to here; beyond, the collector
-// works harder.
+// labMemory: a search may use memory freely up to here; beyond, the collector works harder.
 const labMemory = 7 << 30
 
 func newSimSoakCommand(e env) *cobra.Command {

@@ -294,9 +294,8 @@ func leaderLine(s api.Status) string {
 	return line
 }
 
-// reason returns, from the trace, how the present view came about: how the last
-// leadership ended and how the present one began. Empty when the trace goes no longer so
-// far back.
+// reason returns, from the trace, how the present view came about: how the last leadership ended
+// and how the present one began. Empty when the trace goes no longer so far back.
 func reason(s api.Status, trace []api.Record) string {
 	var parts []string
 	for _, r := range trace {

@@ -13,8 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// newPeerAsking makes a command that asks a super peer's agent, which is where that is by
-// default.
+// newPeerAsking makes a command that asks a super peer's agent, which is where that is by default.
 func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking, *api.Client) error) *cobra.Command {
 	if e.agent != "" {
 		e.agent = defaultPeerHTTP

@@ -108,9 +108,8 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 	return report.WriteTable(e.stdout)
 }
 
-// frugal keeps a run of a million nodes within a gigabyte. Almost all memory is
-// there for the whole run: a collector that waits until it has doubled would only
-// waste it. The result undoes that.
+// frugal keeps a run of a million nodes within a gigabyte. Almost all memory is there for the whole
+// run: a collector that waits until it has doubled would only waste it. The result undoes that.
 func frugal(nodes int) func() {
 	const million, limit = 1_000_000, 880 << 20
 	percent := debug.SetGCPercent(50)

@@ -100,7 +100,7 @@ var mayImport = map[string][]string{
 	"internal/command/podlabel":  {"", "election", "internal/command/cli"},
 	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
 	"internal/command/resident":  {},
-	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule", "internal/core/attest", "internal/net/transport"},
+	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule", "internal/command/systemd", "internal/core/attest", "internal/net/transport"},
 	"internal/command/run/*":     {},
 	"internal/command/schedule":  {"election"},
 	"internal/command/systemd":   {},

@@ -6,6 +6,8 @@ import (
 	"net"
 	"syscall"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
@@ -30,7 +32,15 @@ func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	if err != nil {
 		return nil, Usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
 	}
-	return l, nil
+	return Bounded(l), nil
+}
+
+// Bounded leaves open files to members and the disk: further clients of l wait while a quarter of
+// those that this process may open are connections of l.
+func Bounded(l net.Listener) net.Listener {
+	var limit syscall.Rlimit
+	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	return netutil.LimitListener(l, int(min(max(limit.Cur/4, 4), 1<<16)))
 }
 
 // Shown returns the address of l: HOST:PORT or unix:PATH; "" for nil.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/command/systemd"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
@@ -47,6 +48,7 @@ func Guard() (orphaned bool, err error) {
 	signal.Notify(g.ended, syscall.SIGCHLD)
 	go g.inbox.watch(g.wake)
 	g.loop()
+	systemd.Remove(g.env) // the agent has, unless it was killed
 	g.attest()
 	return g.left && gone(parent), nil
 }
@@ -100,8 +102,9 @@ type guard struct {
 	parent int  // when this process began
 	late   bool // the parent had died by then, or a moment later
 	timer  *time.Timer
-	left   bool // something ran when the parent ended
-	news   bool // a child has ended since the last look
+	left   bool     // something ran when the parent ended
+	news   bool     // a child has ended since the last look
+	env    []string // of the last command
 
 	attest.Witness
 	duty // written only by the loop
@@ -202,9 +205,10 @@ func (g *guard) start(o order) {
 		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true}})
 		return
 	}
+	g.env = o.Command.Env
 	started, err := startGroup(o.Command)
 	if err != nil {
-		g.pipe.tell(report{What: reportFailed, Error: err.Error()})
+		g.pipe.tell(report{What: reportFailed, Error: unstarted(err).Error()})
 		return
 	}
 	g.group = started

@@ -68,11 +68,19 @@ func (k *keeper) ready() (*guarded, error) {
 		g, err = k.start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
+		return nil, fmt.Errorf("%w: %w", ErrGuard, unstarted(err))
 	}
 	k.guard = g
 	k.oaths.started()
 	return g, nil
+}
+
+// unstarted adds to the error of a process that the machine refuses to start what to do about it.
+func unstarted(err error) error {
+	if errors.Is(err, syscall.EAGAIN) {
+		return fmt.Errorf("%w: no further process may be started: raise the limit of this user (ulimit -u), unit (TasksMax) or container", err)
+	}
+	return err
 }
 
 // done returns the guard of a finished run, once speakers, which send to it, are done.

@@ -56,8 +56,8 @@ type Config struct {
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
 
-	// Serve returns what the environment of the command has besides a leadership, and what to call when that has
-	// ended; nil: nothing.
+	// Serve returns what the environment of the command has besides a leadership, and what to call when the run has
+	// ended; it is called for each run. nil: nothing.
 	Serve func(context.Context, batuta.Leadership) (set []string, end func(), err error)
 }
 
@@ -148,15 +148,6 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		return // leadership was lost meanwhile
 	}
 	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
-	if r.cfg.Serve != nil {
-		set, end, err := r.cfg.Serve(ctx, l)
-		if err != nil {
-			r.failed = err
-			return
-		}
-		defer end()
-		command.Env = Environment(command.Env, set...)
-	}
 	ticks, env := r.ticker(node), command.Env
 	for {
 		if ticks != nil {
@@ -168,7 +159,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
 		}
 		began := time.Now()
-		outcome, stopped, err := r.tries(ctx, node, l, command, lease.Whole)
+		outcome, stopped, err := r.served(ctx, node, l, command, lease.Whole)
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}
@@ -197,6 +188,19 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			return
 		}
 	}
+}
+
+// served runs the command with what Config.Serve gives for this run.
+func (r *Runner) served(ctx context.Context, node Node, l batuta.Leadership, command *Command, whole time.Duration) (Outcome, bool, error) {
+	if r.cfg.Serve != nil {
+		set, end, err := r.cfg.Serve(ctx, l)
+		if err != nil {
+			return Outcome{}, false, err
+		}
+		defer end()
+		command.Env = Environment(command.Env, set...)
+	}
+	return r.tries(ctx, node, l, command, whole)
 }
 
 // tries runs the command, and retries a scheduled command while it fails and may be retried.

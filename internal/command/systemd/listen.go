@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 func Await(ready func()) (set string, end func(), err error) {
 	dir, err := os.MkdirTemp("", "batuta-") // mode 0700
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("no place for the socket at which the command reports that it is ready: %w; set TMPDIR to a directory that can be written", err)
 	}
 	path := filepath.Join(dir, "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -34,5 +35,16 @@ func Await(ready func()) (set string, end func(), err error) {
 			}
 		}
 	}()
-	return "NOTIFY_SOCKET=" + path, func() { conn.Close(); os.RemoveAll(dir); <-over }, nil
+	return variable + path, func() { conn.Close(); os.RemoveAll(dir); <-over }, nil
+}
+
+const variable = "NOTIFY_SOCKET="
+
+// Remove removes the socket of [Await] that an environment names, whose process may have died.
+func Remove(env []string) {
+	for _, e := range env {
+		if path, ok := strings.CutPrefix(e, variable); ok && os.Remove(path) == nil {
+			os.Remove(filepath.Dir(path)) // it is empty
+		}
+	}
 }
