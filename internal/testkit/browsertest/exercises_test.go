@@ -96,7 +96,7 @@ func TestTours(t *testing.T) {
 	b.until(ready + " && lab.tours.list.length")
 	faults := eval[[]string](b, `(async () => {
 		const { place } = await import('./script.js'), faults = []
-		for (const tour of lab.tours.list.filter(x => !x.overlay)) {
+		for (const tour of lab.tours.list) {
 			try {
 				const played = await lab.simulator.ask('play', tour.scenario)
 				if (played.fault || played.failure) throw new Error(tour.name + ': ' + (played.fault?.what ?? played.failure))
@@ -108,6 +108,14 @@ func TestTours(t *testing.T) {
 	})()`)
 	for _, f := range faults {
 		t.Error(f)
+	}
+	eval[any](b, "lab.tours.begin('10-flapping-follower'), 0")
+	b.until("lab.tours.current?.name === '10-flapping-follower'")
+	eval[any](b, "lab.tours.go(2), 0")
+	b.answer("4", "3")
+	eval[any](b, "document.querySelector('#predict').requestSubmit(), lab.tours.go(3), 0")
+	if got, want := b.graded(), "✓ Leader: 4; ✓ Epoch: 3"; got != want {
+		t.Errorf("a leader that renews is graded %q, want %q", got, want)
 	}
 	for text, want := range map[string]string{
 		"en: a\nes: b\nstop start\nen: a\nes: b\nask weather\nstop end\nen: a\nes: b\n": "none of the questions",

@@ -227,7 +227,7 @@ function spanOf(e, now) {
     return null
   }
   switch (e.what) {
-    case 'leads': return { state: 'leads', epoch: e.epoch, leader: e.leader }
+    case 'leads': case 'renews': return { state: 'leads', epoch: e.epoch, leader: e.leader }
     case 'follows': return { state: 'follows', epoch: e.epoch, leader: e.leader }
     case 'loses': return { state: 'none' }
   }
@@ -255,7 +255,7 @@ function apply(s, e, i) {
     return
   }
   switch (e.what) {
-    case 'leads': s.role = 'leads'; s.epoch = e.epoch; s.leader = e.leader; break
+    case 'leads': case 'renews': s.role = 'leads'; s.epoch = e.epoch; s.leader = e.leader; break
     case 'follows': s.role = 'follows'; s.epoch = e.epoch; s.leader = e.leader; break
     case 'loses': s.role = 'none'; s.epoch = 0; s.leader = ''; break
     case 'claims': case 'is elected': s.role = 'claims'; s.epoch = e.epoch; s.leader = e.leader; break

@@ -17,7 +17,7 @@
 //
 // A stop is at the first line of the run's trace behind the last stop that begins so, or so much
 // later as "+5ms" at its end says; "? leads" is of whoever does. A line that begins with a blank
-// goes on. A tour of super peers has "overlay" in place of the scenario, with what its form says.
+// goes on.
 
 const questions = ['leader', 'epoch', 'leaders', 'messages']
 
@@ -31,13 +31,12 @@ export function parse(name, text) {
     else if (inside) tour.scenario += line + '\n'
     else if (line === '' || key === '#') return
     else if (line === 'scenario') inside = true
-    else if (key === 'overlay') tour.overlay = Object.fromEntries(rest.split(' ').map(pair => pair.split('=')))
     else if (key === 'stop') { tour.stops.push(stopOf(rest)); to = tour.stops.at(-1).text } else if (key === 'ask' && stop) {
       const [what, on] = rest.split(' on ')
       if (!questions.includes(what)) throw new Error(`${name}, line ${n + 1}: "${rest}" is none of the questions ${questions.join(', ')}`)
       ;(stop.ask ??= []).push({ what, on })
     } else if (key === 'en:' || key === 'es:') { last = [to, key.slice(0, 2)]; to[last[1]] = rest } else if (key === '' && last) last[0][last[1]] += ' ' + rest.trim()
-    else throw new Error(`${name}, line ${n + 1}: expected scenario, overlay, stop, ask, en: or es:, found "${line}"`)
+    else throw new Error(`${name}, line ${n + 1}: expected scenario, stop, ask, en: or es:, found "${line}"`)
   })
   const told = [tour.title, ...tour.stops.map(stop => stop.text)].every(x => x.en && x.es)
   if (!told || !tour.stops.length || tour.stops.at(-1).ask) throw new Error(`${name}: a tour has a title and stops, each in English and Spanish, and the last stop asks nothing`)

@@ -8,7 +8,8 @@ import { exercise, exercises } from './exercises.js'
 import { Prediction } from './predict.js'
 import { parse, place } from './script.js'
 
-const names = ['1-bully-cascade', '2-bully-crash-and-return', '3-chang-roberts', '4-ring-skips-the-dead', '5-partition', '6-frozen-leader', '7-one-link', '8-quorum']
+const names = ['1-bully-cascade', '2-bully-crash-and-return', '3-chang-roberts', '4-ring-skips-the-dead', '5-partition', '6-frozen-leader', '7-one-link', '8-quorum',
+  '9-attested-takeover', '10-flapping-follower', '11-lesser-side']
 
 const anySeed = () => 1 + Math.floor(Math.random() * 9999)
 
