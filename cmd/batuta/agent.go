@@ -352,6 +352,8 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 func (a *agentRun) ended() error {
 	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
+	} else if errors.Is(err, batuta.ErrRemoved) {
+		return err
 	} else if err != nil {
 		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
 	}

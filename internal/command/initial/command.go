@@ -103,11 +103,10 @@ func (p *plan) next(b *strings.Builder, dir string) {
 		}
 	}
 	if p.local {
-		fmt.Fprintf(b, "\nThen check them, and ask which member leads:\n  batuta check --config %s\n", config(p.members[0]))
+		fmt.Fprintf(b, "\nThen check them, and ask which member leads:\n  batuta check --config %s\n  batuta status --all --config %[1]s\n", config(p.members[0]))
 	} else {
-		b.WriteString("\nThen check on each machine, and ask which member leads:\n  sudo -u batuta batuta check --config /etc/batuta.yaml\n")
+		b.WriteString("\nThen check on each machine, and ask which member leads:\n  sudo -u batuta batuta check --config /etc/batuta.yaml\n  batuta status\n")
 	}
-	b.WriteString("  batuta status\n")
 	if p.tls {
 		fmt.Fprintf(b, "\nA process with %s can act as any member: keep it, and away from the machines. It issues the next\ncertificates: batuta tls issue ID --cluster %s --dir %s. Those of the members end in a year.\n",
 			filepath.Join(dir, authorityKeyFile), quoted(p.cluster), quoted(dir))

@@ -48,7 +48,8 @@ type settings struct {
 	Member    []string `yaml:"member"`
 	Algorithm string   `yaml:"algorithm,omitempty"`
 	DataDir   string   `yaml:"data-dir"`
-	HTTP      string   `yaml:"http,omitempty"`
+	HTTP      string   `yaml:"http"`
+	Reached   string   `yaml:"http-advertise,omitempty"`
 	Secret    string   `yaml:"secret-file,omitempty"`
 	Cert      string   `yaml:"tls-cert,omitempty"`
 	Key       string   `yaml:"tls-key,omitempty"`
@@ -58,8 +59,8 @@ type settings struct {
 // files makes what is to be written.
 func (p *plan) files(now time.Time) ([]file, error) {
 	var all []file
-	for _, m := range p.members {
-		text, err := yaml.Marshal(p.settings(m))
+	for i, m := range p.members {
+		text, err := yaml.Marshal(p.settings(i, m))
 		if err != nil {
 			return nil, err
 		}
@@ -76,14 +77,15 @@ func (p *plan) files(now time.Time) ([]file, error) {
 	return all, nil
 }
 
-func (p *plan) settings(m member) settings {
+func (p *plan) settings(i int, m member) settings {
 	s := settings{Cluster: p.cluster, ID: m.name(), DataDir: "/var/lib/batuta", HTTP: "127.0.0.1:7500"}
 	s.Listen, s.Advertise = m.listen()
 	for _, other := range p.members {
 		s.Member = append(s.Member, other.name()+"="+other.addr)
 	}
 	if p.local {
-		s.DataDir, s.HTTP = p.home(m, "data"), "" // the default, and any free port for the second on a machine
+		s.DataDir, s.HTTP = p.home(m, "data"), fmt.Sprintf("127.0.0.1:%d", 7500+i) // its file finds its agent
+		s.Reached = s.HTTP
 	}
 	if p.quorum {
 		s.Algorithm = "quorum"
