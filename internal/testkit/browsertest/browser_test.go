@@ -217,11 +217,11 @@ func (b *tab) typeScenario(text string) {
 //go:embed testdata/axe/axe.min.js
 var axe string
 
-// accessible fails for what axe finds that is serious or worse.
+// accessible fails for what axe finds.
 func (b *tab) accessible(state string) {
 	b.Helper()
 	eval[any](b, axe+"; 0")
-	found := eval[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))
+	found := eval[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations
 		.map(v => v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 4).map(n => n.html.slice(0, 140) + ' ' + n.any.map(a => a.message).join('; ').slice(0, 200)).join(' | ')))`)
 	for _, f := range found {
 		b.Errorf("%s: %s", state, f)

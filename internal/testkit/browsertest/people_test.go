@@ -119,6 +119,7 @@ func TestTheDashboardByKeyboard(t *testing.T) {
 	b := open(t, browser(t), "http://"+members["2"].http+"/")
 	b.size(1280, 900, "light")
 	b.until(leaderIs + "'2'")
+	b.until("[...document.querySelectorAll('#facts div')].some(x => x.textContent === 'Its workserves')")
 	b.choose("el.id === 'resign'", "document.querySelector('#ask').open")
 	b.press(kb.Escape)
 	b.until("!document.querySelector('#ask').open && document.activeElement.id === 'resign'")
