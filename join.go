@@ -234,9 +234,11 @@ func (c Config) checkFounding() error {
 func (n *Node) awaited() string {
 	switch aside := n.machine.Standing(); {
 	case aside == election.IneligibleUnfounded:
-	case aside == election.IneligibleJoining && n.cfg.newcomer() && n.machine.Highest() == 0:
-		if _, own := n.machine.(*machine.Machine); !own {
-			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a list of members alone", strings.Join(n.cfg.Join, ", "))
+	case aside == election.IneligibleJoining && len(n.cfg.Join) > 0 && n.machine.Highest() == 0:
+		if _, best := n.machine.(*machine.Machine); !best {
+			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a list of members alone, on members without Config.Join", strings.Join(n.cfg.Join, ", "))
+		} else if !n.cfg.newcomer() {
+			return ""
 		}
 	default:
 		return ""
