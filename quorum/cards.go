@@ -3,7 +3,6 @@ package quorum
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -103,30 +102,6 @@ func (c *cards) differs(p *peer, its card) error {
 	}
 	c.bar(p, err)
 	return nil
-}
-
-func join(ids []election.ID) string {
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = string(id)
-	}
-	return strings.Join(words, ",")
-}
-
-// difference lists the ids that are in only one of two lists.
-func difference(ours, theirs []election.ID) string {
-	var words []string
-	for _, id := range ours {
-		if !slices.Contains(theirs, id) {
-			words = append(words, "only here: "+string(id))
-		}
-	}
-	for _, id := range theirs {
-		if !slices.Contains(ours, id) {
-			words = append(words, "only there: "+string(id))
-		}
-	}
-	return strings.Join(words, ", ")
 }
 
 // voided handles a peer's report that this member's number was removed.

@@ -1,7 +1,8 @@
 package quorum
 
 import (
-	"slices"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -90,7 +91,7 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 		if c.cfg.ReapAfter > 0 {
 			c.reap()
 		}
-		c.due()
+		c.dueAll()
 		c.advance()
 	}
 	return c.out
@@ -145,7 +146,7 @@ func (c *Core) handle(ev election.Event) {
 		}
 	case election.Sworn:
 		if ev.Token == c.leadership() && c.view == ev.Token && len(ev.Proof) == attest.Size && c.Swears(c.term(), attest.Commitment(ev.Proof)) {
-			c.beat()
+			c.sendBeats()
 		}
 	case election.Attested:
 		if p := c.peerBy(c.follows.from); p != nil && c.algorithm.takeover == TakeoverAttested && c.promised == c.follows.term && c.Ends(c.promised, ev.Proof) {
@@ -213,8 +214,8 @@ func (c *Core) Deadline() (time.Time, bool) {
 	return at, true
 }
 
-// due does all work for which the time has come.
-func (c *Core) due() {
+// dueAll does all work for which the time has come.
+func (c *Core) dueAll() {
 	if turned, ends := c.pause.Turned(c.now); turned && ends.IsZero() {
 		c.note("resumes", c.cfg.Self.ID, c.view, "the pause has ended")
 		c.standAgain()
@@ -352,30 +353,15 @@ func (c *Core) handOver(goes bool) {
 	}
 }
 
-// Members returns all members, lowest rank first.
-func (c *Core) Members() []machine.MemberView {
-	views := make([]machine.MemberView, 0, len(c.peers)+1)
-	var takesOver bool // as soon as the leader makes way
-	for i := range c.peers {
-		p := &c.peers[i]
-		if p.guest {
-			continue
-		}
-		v := machine.MemberView{Member: election.Member{Rank: p.rank, Address: p.address, Observer: p.observer}, State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID), Reaped: c.reaper.At(p.rank.ID)}
-		if p.state == election.StateUnknown {
-			v.State = election.StateAdded
-		}
-		if p.acked > 0 {
-			v.Epoch = c.term()
-		} else if p.rank.ID == c.view.Leader.ID {
-			v.Epoch = c.view.Epoch // from its heartbeats
-		}
-		if p.rank.ID == c.view.Leader.ID {
-			takesOver = c.cfg.Self.Above(p.rank) && c.Standing() == election.Eligible && !c.cfg.NoPreempt
-		}
-		views = append(views, v)
+// NewCore checks c and returns the member that it describes. Its types are internal: batuta's own
+// drivers call it.
+func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
+	if err := errors.Join(c.Validate(), a.Validate()); err != nil {
+		return nil, err
 	}
-	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
-	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
-	return views
+	t := c.Timing.WithDefaults()
+	if lease := a.Lease(t.T()); t.Heartbeat+2*t.TMax > lease {
+		return nil, fmt.Errorf("heartbeat %v and 2·t_max, %v, are above the lease of %v: a leadership would end before its beats are answered; lower the heartbeat or raise t_process", t.Heartbeat, 2*t.TMax, lease)
+	}
+	return newCore(a, c)
 }

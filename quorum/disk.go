@@ -147,7 +147,7 @@ func (c *Core) apply(e *pb.Entry) {
 	}
 	conf := c.node.ApplyConfChange(&change)
 	c.roster.Changed = e.GetIndex()
-	c.changed(&change, conf)
+	c.reconfigure(&change, conf)
 }
 
 // compact replaces everything that has been applied by a single snapshot.
@@ -160,8 +160,8 @@ func (c *Core) compact() {
 	c.write(c.all(), true, nil)
 }
 
-// changed applies a change of the configuration to the roster.
-func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
+// reconfigure applies a change of the configuration to the roster.
+func (c *Core) reconfigure(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 	if err := c.roster.change(cc, conf); err != nil {
 		c.halt(err)
 		return

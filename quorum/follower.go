@@ -74,7 +74,7 @@ func (c *Core) caughtUp() {
 		return
 	}
 	c.send(p, election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
-		Eligibility: c.Standing(), Data: c.ackData(p)})
+		Eligibility: c.Standing(), Data: c.ackData(p.number)})
 	if c.view.Defined() && c.view.Epoch < b.term {
 		c.unview(election.CauseSuperseded)
 	}

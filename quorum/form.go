@@ -27,16 +27,16 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	if gone < c.held.Epoch { // an epoch as old is not announced again: see follow
 		gone = 0
 	}
-	f.numbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
+	f.putNumbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
 		uint64(st.RaftState), st.Lead, st.LeadTransferee, st.GetCommit(), uint64(c.known), uint64(len(c.noted)))
 	if c.follows.due {
-		f.numbers(uint64(c.follows.stamp))
+		f.putNumbers(uint64(c.follows.stamp))
 	}
 	long := c.t + 1 // some deadlines wait until T is over, some until it is exceeded
 	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed, c.lowerAt)
-	f.flags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
-	f.flags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
-	f.flags(c.disk.Slow(), c.unsigned)
+	f.putFlags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
+	f.putFlags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
+	f.putFlags(c.disk.Slow(), c.unsigned)
 	for i := range c.peers {
 		c.appendPeer(&f, &c.peers[i])
 	}
@@ -45,15 +45,15 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	}
 	if st.RaftState == raft.StateLeader {
 		c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-			f.numbers(id, pr.Match, pr.Next, uint64(pr.State), pr.PendingSnapshot)
-			f.flags(pr.MsgAppFlowPaused, pr.RecentActive)
+			f.putNumbers(id, pr.Match, pr.Next, uint64(pr.State), pr.PendingSnapshot)
+			f.putFlags(pr.MsgAppFlowPaused, pr.RecentActive)
 		})
 	}
 	return f.b
 }
 
 func (c *voter) appendPeer(f *form, p *peer) {
-	f.numbers(p.number, p.incarnation)
+	f.putNumbers(p.number, p.incarnation)
 	f.times(c.t+1, p.asked, p.pullAt)
 	if p.number == c.follows.from { // otherwise it only affects when the state is announced
 		f.times(c.t+1, p.heard)
@@ -63,10 +63,10 @@ func (c *voter) appendPeer(f *form, p *peer) {
 	}
 	if p.acked != 0 && c.term() != 0 {
 		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
-		f.numbers(uint64(p.promise))
+		f.putNumbers(uint64(p.promise))
 	}
-	f.flags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
-	f.flags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil)
+	f.putFlags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
+	f.putFlags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil)
 	f.b = append(f.b, p.aside...)
 	if p.deferred != nil {
 		data, _ := proto.Marshal(p.deferred) // raft's own message
@@ -80,7 +80,7 @@ type form struct {
 	now time.Time
 }
 
-func (f *form) numbers(values ...uint64) {
+func (f *form) putNumbers(values ...uint64) {
 	for _, v := range values {
 		f.b = binary.LittleEndian.AppendUint64(f.b, v)
 	}
@@ -90,14 +90,14 @@ func (f *form) numbers(values ...uint64) {
 func (f *form) times(long time.Duration, times ...time.Time) {
 	for _, t := range times {
 		if t.IsZero() {
-			f.numbers(1 << 60)
+			f.putNumbers(1 << 60)
 			continue
 		}
-		f.numbers(uint64(max(t.Sub(f.now), -long)))
+		f.putNumbers(uint64(max(t.Sub(f.now), -long)))
 	}
 }
 
-func (f *form) flags(on ...bool) {
+func (f *form) putFlags(on ...bool) {
 	var bits byte
 	for i, o := range on {
 		if o {

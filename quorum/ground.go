@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -41,9 +42,9 @@ func (c *ground) passed(at time.Time) bool { return !at.IsZero() && !c.now.Befor
 // do returns an action from this Step.
 func (c *ground) do(a election.Action) { c.out = append(c.out, a) }
 
-func (c *ground) note(what string, peer election.ID, t election.Token, why string) {
+func (c *ground) note(what string, about election.ID, t election.Token, why string) {
 	if c.cfg.Trace != nil {
-		c.cfg.Trace(election.Record{At: c.now, Member: c.cfg.Self.ID, Election: c.cfg.Election, What: what, Peer: peer, Token: t, Why: why})
+		c.cfg.Trace(election.Record{At: c.now, Member: c.cfg.Self.ID, Election: c.cfg.Election, What: what, Peer: about, Token: t, Why: why})
 	}
 }
 
@@ -72,3 +73,20 @@ func (c *ground) Self() election.Rank { return c.cfg.Self }
 func (c *ground) own() election.Member {
 	return election.Member{Rank: c.cfg.Self, Address: c.cfg.Address, Observer: c.cfg.Observer}
 }
+
+// quiet is raft's logger. It drops all messages, for the trace shows the same, and panics when raft
+// gives up.
+type quiet struct{}
+
+func (quiet) Debug(...any)              {}
+func (quiet) Debugf(string, ...any)     {}
+func (quiet) Error(...any)              {}
+func (quiet) Errorf(string, ...any)     {}
+func (quiet) Info(...any)               {}
+func (quiet) Infof(string, ...any)      {}
+func (quiet) Warning(...any)            {}
+func (quiet) Warningf(string, ...any)   {}
+func (quiet) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
+func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (quiet) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
+func (quiet) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

@@ -33,7 +33,7 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 	case !standsNext(p):
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, p.aside)
 	}
-	if !c.current(p) {
+	if !c.current(p.number) {
 		return fmt.Errorf("member %s %w: it has not taken up the whole log yet", to, election.ErrUnfit)
 	}
 	if c.cfg.NoPreempt {

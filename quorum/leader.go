@@ -53,7 +53,7 @@ func (c *Core) elected(term uint64) {
 	for i := range c.peers {
 		c.peers[i].acked = 0
 	}
-	c.beat()
+	c.sendBeats()
 }
 
 // deposed handles the loss of raft's leadership, by a higher term or a removal. The work may run
@@ -70,8 +70,8 @@ func (c *Core) deposed() {
 	}
 }
 
-// beat sends a round of heartbeats. The lease counts from now, before any answer.
-func (c *Core) beat() {
+// sendBeats sends a round of heartbeats. The lease counts from now, before any answer.
+func (c *Core) sendBeats() {
 	if !c.serves() {
 		c.beatAt = time.Time{}
 		return
@@ -98,8 +98,8 @@ func (c *Core) beat() {
 	c.prolong()
 }
 
-// acked handles the answer to a heartbeat.
-func (c *Core) acked(p *peer, m *election.Message, number uint64, promise time.Duration) {
+// ackFrom handles the answer to a heartbeat.
+func (c *Core) ackFrom(p *peer, m *election.Message, number uint64, promise time.Duration) {
 	if c.term() == 0 || m.Token.Epoch != c.term() || number != p.number {
 		return
 	}
@@ -145,7 +145,7 @@ func (c *Core) begin() {
 	c.yieldAt = time.Time{}
 	c.transferAt = c.now.Add(c.t)
 	c.follow(c.leadership())
-	c.beat() // reports it to all members
+	c.sendBeats() // reports it to all members
 }
 
 // expire ends a leadership when its lease has ended, before any other work of a Step.
@@ -207,7 +207,7 @@ func (c *Core) yield() {
 // dueLeader sends heartbeats, and ends a leadership that never came into force.
 func (c *Core) dueLeader() {
 	if c.passed(c.beatAt) {
-		c.beat()
+		c.sendBeats()
 	}
 	if c.passed(c.yieldAt) {
 		if c.leads() {

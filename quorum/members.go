@@ -8,7 +8,6 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
@@ -207,57 +206,6 @@ func (c *changes) promote() {
 	if ready != nil {
 		c.proposeChange(pb.ConfChangeAddNode, *ready)
 	}
-}
-
-// checkEntry refuses an entry that raft could not apply.
-func checkEntry(e *pb.Entry) error {
-	switch e.GetType() {
-	case pb.EntryNormal:
-		return nil
-	case pb.EntryConfChangeV2:
-		var cc pb.ConfChangeV2
-		if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
-			return err
-		}
-		_, err := seatOf(&cc)
-		return err
-	}
-	return errUnsound
-}
-
-// seatOf returns the member that a change is about; nil: the change leaves a joint configuration.
-func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
-	if len(cc.GetChanges()) == 0 {
-		return nil, nil
-	}
-	var s seat
-	if len(cc.GetChanges()) > 1 || decoding.Unmarshal(cc.GetContext(), &s) != nil || checkSeat(s) != nil || cc.GetChanges()[0].GetNodeId() != s.Number {
-		return nil, errUnsound
-	}
-	return &s, nil
-}
-
-// change applies a change, after which the configuration is conf.
-func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
-	r.conf, r.Most = conf, max(r.Most, len(conf.GetVoters()))
-	s, err := seatOf(cc)
-	if err != nil {
-		return err
-	}
-	if s != nil && cc.GetChanges()[0].GetType() != pb.ConfChangeRemoveNode {
-		r.put(*s)
-	}
-	for _, old := range slices.Clone(r.Seats) {
-		if !r.counts(old.Number) {
-			r.drop(old.Number)
-		}
-	}
-	return nil
-}
-
-// counts reports whether the configuration contains a number in any role.
-func (r *roster) counts(number uint64) bool {
-	return r.votes(number) || slices.Contains(r.conf.GetLearners(), number) || slices.Contains(r.conf.GetLearnersNext(), number)
 }
 
 // joined handles a newcomer that joins through this member.

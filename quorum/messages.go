@@ -72,7 +72,7 @@ func (c *Core) receive(m *election.Message) {
 		}
 	case election.Ack:
 		if from, clock, promise, ok := c.readAck(m); ok {
-			c.acked(p, m, from, promise)
+			c.ackFrom(p, m, from, promise)
 			c.compare(p, clock)
 		}
 	case election.Resign:
@@ -204,7 +204,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	c.greetMeta(p)
 	if c.serves() {
-		c.beat()
+		c.sendBeats()
 	}
 	if m := c.requested(p); m != nil {
 		c.post(m) // it, or its answer, may be lost with an earlier connection

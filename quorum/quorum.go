@@ -8,7 +8,6 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/attest"
-	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // DefaultDrift is the default for [Drift]: one hundredth.
@@ -120,17 +119,4 @@ func margin(t time.Duration) time.Duration { return t / 500 }
 // a majority has acknowledged.
 func (a *Algorithm) Lease(t time.Duration) time.Duration {
 	return t - time.Duration(float64(t)*a.drift) - margin(t)
-}
-
-// NewCore checks c and returns the member that it describes. Its types are internal: batuta's own
-// drivers call it.
-func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
-	if err := errors.Join(c.Validate(), a.Validate()); err != nil {
-		return nil, err
-	}
-	t := c.Timing.WithDefaults()
-	if lease := a.Lease(t.T()); t.Heartbeat+2*t.TMax > lease {
-		return nil, fmt.Errorf("heartbeat %v and 2·t_max, %v, are above the lease of %v: a leadership would end before its beats are answered; lower the heartbeat or raise t_process", t.Heartbeat, 2*t.TMax, lease)
-	}
-	return newCore(a, c)
 }

@@ -109,15 +109,15 @@ func (s *stored) take(r []byte) error {
 		if err := proto.Unmarshal(body, e); err != nil {
 			return err
 		}
-		return s.append(e)
+		return s.extend(e)
 	default:
 		return fmt.Errorf("of kind %q, which a later version may have written: %w", r[0], errBroken)
 	}
 	return nil
 }
 
-// append puts an entry at its index; it replaces the entries from there on.
-func (s *stored) append(e *pb.Entry) error {
+// extend puts an entry at its index; it replaces the entries from there on.
+func (s *stored) extend(e *pb.Entry) error {
 	base := s.snapshot.GetMetadata().GetIndex()
 	if e.GetIndex() <= base {
 		return nil
@@ -221,7 +221,7 @@ func Recover(records [][]byte, self election.ID, members []election.Member, abov
 	case above >= election.MaxEpoch:
 		return r, fmt.Errorf("epoch %d: an epoch is below %d", above, uint64(election.MaxEpoch))
 	}
-	before, err := s.last()
+	before, err := s.lastList()
 	if err != nil {
 		return r, err
 	}
@@ -252,8 +252,8 @@ func (s *stored) end() (index, term uint64) {
 	return s.snapshot.GetMetadata().GetIndex(), s.snapshot.GetMetadata().GetTerm()
 }
 
-// last returns the list of members after every entry, including entries that may not be committed.
-func (s *stored) last() (roster, error) {
+// lastList returns the list of members after every entry, including entries that may not be committed.
+func (s *stored) lastList() (roster, error) {
 	meta := s.snapshot.GetMetadata()
 	r, err := decodeRoster(s.snapshot.GetData(), meta.GetConfState())
 	if err != nil {

@@ -59,8 +59,8 @@ func (c *identity) founding() uint64 {
 
 // ackData returns to, from and this member's own time, and the promise of an earlier process while
 // that is longer than T.
-func (c *identity) ackData(p *peer) []byte {
-	b := varints(p.number, c.me.Number, uint64(c.stamp()))
+func (c *identity) ackData(to uint64) []byte {
+	b := varints(to, c.me.Number, uint64(c.stamp()))
 	if c.me.Promise > c.t {
 		b = binary.AppendUvarint(b, uint64(c.me.Promise))
 	}
@@ -376,10 +376,10 @@ func (c *replica) Durable(records [][]byte) (term uint64) {
 }
 
 // current reports whether a member has the whole log.
-func (c *replica) current(p *peer) (whole bool) {
+func (c *replica) current(number uint64) (whole bool) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
-		if id == p.number {
+		if id == number {
 			whole = typ == raft.ProgressTypePeer && pr.Match == last
 		}
 	})
@@ -421,23 +421,6 @@ func (c *replica) older(m *pb.Message) bool {
 	term, err := c.storage.Term(last)
 	return err == nil && (m.GetLogTerm() < term || m.GetLogTerm() == term && m.GetIndex() < last)
 }
-
-// quiet is raft's logger. It drops all messages, for the trace shows the same, and panics when raft
-// gives up.
-type quiet struct{}
-
-func (quiet) Debug(...any)              {}
-func (quiet) Debugf(string, ...any)     {}
-func (quiet) Error(...any)              {}
-func (quiet) Errorf(string, ...any)     {}
-func (quiet) Info(...any)               {}
-func (quiet) Infof(string, ...any)      {}
-func (quiet) Warning(...any)            {}
-func (quiet) Warningf(string, ...any)   {}
-func (quiet) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
-func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
-func (quiet) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
-func (quiet) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
 
 // snapshots is a storage that makes its snapshots at the time of the request, so that a snapshot
 // contains the member that it is for.

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fxamacker/cbor/v2"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -248,4 +250,83 @@ func readVarints(b []byte, n int) ([]uint64, bool) {
 		values, b = append(values, v), b[size:]
 	}
 	return values, true // the rest is of a later version
+}
+
+// change applies a change, after which the configuration is conf.
+func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
+	r.conf, r.Most = conf, max(r.Most, len(conf.GetVoters()))
+	s, err := seatOf(cc)
+	if err != nil {
+		return err
+	}
+	if s != nil && cc.GetChanges()[0].GetType() != pb.ConfChangeRemoveNode {
+		r.put(*s)
+	}
+	for _, old := range slices.Clone(r.Seats) {
+		if !r.counts(old.Number) {
+			r.drop(old.Number)
+		}
+	}
+	return nil
+}
+
+// counts reports whether the configuration contains a number in any role.
+func (r *roster) counts(number uint64) bool {
+	return r.votes(number) || slices.Contains(r.conf.GetLearners(), number) || slices.Contains(r.conf.GetLearnersNext(), number)
+}
+
+// seatOf returns the member that a change is about; nil: the change leaves a joint configuration.
+func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
+	if len(cc.GetChanges()) == 0 {
+		return nil, nil
+	}
+	var s seat
+	if len(cc.GetChanges()) > 1 || decoding.Unmarshal(cc.GetContext(), &s) != nil || checkSeat(s) != nil || cc.GetChanges()[0].GetNodeId() != s.Number {
+		return nil, errUnsound
+	}
+	return &s, nil
+}
+
+// checkEntry refuses an entry that raft could not apply.
+func checkEntry(e *pb.Entry) error {
+	switch e.GetType() {
+	case pb.EntryNormal:
+		return nil
+	case pb.EntryConfChangeV2:
+		var cc pb.ConfChangeV2
+		if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
+			return err
+		}
+		_, err := seatOf(&cc)
+		return err
+	}
+	return errUnsound
+}
+
+func join(ids []election.ID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = string(id)
+	}
+	return strings.Join(words, ",")
+}
+
+// difference lists the ids that are in only one of two lists.
+func difference(ours, theirs []election.ID) string {
+	var words []string
+	for _, id := range ours {
+		if !slices.Contains(theirs, id) {
+			words = append(words, "only here: "+string(id))
+		}
+	}
+	for _, id := range theirs {
+		if !slices.Contains(ours, id) {
+			words = append(words, "only there: "+string(id))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func asMember(s *seat) election.Member {
+	return election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Number: s.Number}
 }

@@ -35,10 +35,6 @@ func (c *crew) List() []election.Member {
 	return list
 }
 
-func asMember(s *seat) election.Member {
-	return election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Number: s.Number}
-}
-
 func departed(id election.ID) election.Member {
 	return election.Member{Rank: election.Rank{ID: id}, Departure: election.Removed}
 }
@@ -146,4 +142,32 @@ func (c *voter) Votes() machine.QuorumView {
 		}
 	}
 	return v
+}
+
+// Members returns all members, lowest rank first.
+func (c *Core) Members() []machine.MemberView {
+	views := make([]machine.MemberView, 0, len(c.peers)+1)
+	var takesOver bool // as soon as the leader makes way
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.guest {
+			continue
+		}
+		v := machine.MemberView{Member: election.Member{Rank: p.rank, Address: p.address, Observer: p.observer}, State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID), Reaped: c.reaper.At(p.rank.ID)}
+		if p.state == election.StateUnknown {
+			v.State = election.StateAdded
+		}
+		if p.acked > 0 {
+			v.Epoch = c.term()
+		} else if p.rank.ID == c.view.Leader.ID {
+			v.Epoch = c.view.Epoch // from its heartbeats
+		}
+		if p.rank.ID == c.view.Leader.ID {
+			takesOver = c.cfg.Self.Above(p.rank) && c.Standing() == election.Eligible && !c.cfg.NoPreempt
+		}
+		views = append(views, v)
+	}
+	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
+	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
+	return views
 }
