@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes all files of a release below build/release/VERSION: an archive for each platform, packages for Linux,
-# SBOMs and checksums. Two runs at one commit give the same files.
+# Makes all files of a release below build/release/VERSION: archives of both commands for each platform, packages and
+# images for Linux, SBOMs and checksums. Two runs at one commit give the same files. RELEASE_PROGRAMS=batuta leaves
+# out batuta-engine, which takes minutes to compile for each platform.
 # With --push it then tags the commit for each module, and pushes the tags. Without, it prints these commands.
 # usage: packaging/release.sh [--push] VERSION [PLATFORM…]     such as: packaging/release.sh 0.1.0 linux/amd64
 set -euo pipefail
@@ -36,6 +37,24 @@ export SOURCE_DATE_EPOCH GOARM=7 GOAMD64=v1 GOTOOLCHAIN=local
 out=$PWD/build/release/$version
 rm -rf "$out" && mkdir -p "$out" build
 GOARCH='' go -C packaging/tools build -trimpath -o ../../build/cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+GOARCH='' go -C packaging/tools build -trimpath -o ../../build/image ./image
+
+read -ra programs <<<"${RELEASE_PROGRAMS:-batuta batuta-engine}"
+declare -A images # the arguments of build/image
+rm -rf build/images && mkdir build/images
+# pack PROGRAM OS ARCH: an archive of build/PROGRAM, and its SBOM
+pack() {
+	local name=$1_${version}_$2_${3/%arm/armv7}
+	rm -rf "build/$name" && mkdir "build/$name"
+	cp "build/$1" LICENSE README.md CHANGELOG.md "build/$name"
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C build -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
+	build/cyclonedx-gomod bin -json -noserial -notimestamp -version "v$version" -output "$out/$name.cdx.json" "build/$1" 2>build/log || { cat build/log >&2 && exit 1; }
+	if [ "$2" = linux ]; then
+		mv "build/$name/$1" "build/images/$name"
+		images[$1]+=" linux/${3/%arm/arm\/v7}=build/images/$name"
+	fi
+	rm -rf "build/$name"
+}
 for platform in "${platforms[@]}"; do
 	os=${platform%/*} arch=${platform#*/}
 	if [ "$os" = linux ]; then
@@ -44,12 +63,18 @@ for platform in "${platforms[@]}"; do
 		GOOS='' GOARCH='' go generate ./internal/lab
 		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -ldflags="-s -w -X main.release=$version" -o build/batuta ./cmd/batuta
 	fi
-	name=batuta_${version}_${os}_${arch/%arm/armv7}
-	rm -rf "build/$name" && mkdir "build/$name"
-	cp build/batuta LICENSE README.md CHANGELOG.md "build/$name"
-	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C build -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
-	build/cyclonedx-gomod bin -json -noserial -notimestamp -version "v$version" -output "$out/$name.cdx.json" build/batuta 2>"$out/log" || { cat "$out/log" >&2 && exit 1; }
-	rm -rf "$out/log" "build/$name"
+	for program in "${programs[@]}"; do
+		if [ "$program" = batuta-engine ]; then
+			GOOS=$os GOARCH=$arch CGO_ENABLED=0 go -C engines build -trimpath -ldflags="-s -w" -o ../build/batuta-engine ./cmd/batuta-engine
+		fi
+		pack "$program" "$os" "$arch"
+	done
+done
+for program in "${!images[@]}"; do # for podman, skopeo and docker load
+	rm -rf build/layout
+	# shellcheck disable=SC2086 # one argument a platform
+	build/image -name "$program" -version "$version" -created "$SOURCE_DATE_EPOCH" -to build/layout ${images[$program]}
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C build/layout -cf "$out/${program}_${version}_oci.tar" .
 done
 (cd "$out" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
 

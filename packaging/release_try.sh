@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Makes the files of HEAD for one platform twice: they are the same, and hold the command and its modules.
+# Makes the files of HEAD for one platform twice: they are the same, and hold the command, its image and its modules.
+# batuta-engine is left out there: compiled anew it would take minutes. Its image is made of what "go build" has made before.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export GOFLAGS=-modcacherw
+export GOFLAGS=-modcacherw RELEASE_PROGRAMS=batuta
 platform=$(go env GOOS)/$(go env GOARCH)
 git clone -q . "$work/one"
 for _ in 1 2; do
@@ -27,4 +28,45 @@ import json, sys
 parts = {c["name"] for c in json.load(open(sys.argv[1]))["components"]}
 assert "github.com/spf13/cobra" in parts, parts
 PY
+
+# image PROGRAM: the image in PROGRAM.tar holds that program, and nothing else that could be run.
+image() {
+	local os=${platform%/*}
+	mkdir "$work/$1.layout"
+	tar -xf "$work/$1.tar" -C "$work/$1.layout"
+	python3 - "$work/$1.layout" "$1" "$work/$1" "${platform#*/}" <<'PY'
+import gzip, hashlib, io, json, sys, tarfile
+layout, name, program, arch = sys.argv[1:]
+def blob(descriptor):
+    content = open(f"{layout}/blobs/" + descriptor["digest"].replace(":", "/"), "rb").read()
+    assert "sha256:" + hashlib.sha256(content).hexdigest() == descriptor["digest"], descriptor
+    return content
+(index,) = json.load(open(f"{layout}/index.json"))["manifests"]
+(manifest,) = json.loads(blob(index))["manifests"]
+assert manifest["platform"]["architecture"] == arch, manifest
+manifest = json.loads(blob(manifest))
+config = json.loads(blob(manifest["config"]))["config"]
+assert config["User"] == "65532:65532" and config["Entrypoint"] == ["/" + name] and config["Cmd"] == ["agent"], config
+(layer,) = manifest["layers"]
+files = tarfile.open(fileobj=io.BytesIO(gzip.decompress(blob(layer))))
+kept = {f.name: (f.mode, f.uid) for f in files}
+want = {name: (0o755, 0)} | ({"data": (0o700, 65532)} if name == "batuta" else {})
+assert kept == want, kept # no shell, no library
+assert files.extractfile(name).read() == open(program, "rb").read()
+PY
+	if command -v skopeo >/dev/null; then # reads it as a registry's client does
+		skopeo copy -q "oci-archive:$work/$1.tar:9.8.7" "dir:$work/$1.copied"
+		ls "$work/$1.copied/manifest.json" >/dev/null
+	fi
+	echo "the image of $1 for $os is as it should be"
+}
+cp batuta_9.8.7_oci.tar "$work/batuta.tar"
+cp "$work"/batuta_9.8.7_*/batuta "$work/batuta"
+image batuta
+cd "$work/one"
+go -C engines build -o "$work/batuta-engine" ./cmd/batuta-engine
+build/image -name batuta-engine -version 9.8.7 -to "$work/layout" "$platform=$work/batuta-engine"
+tar -C "$work/layout" -cf "$work/batuta-engine.tar" .
+image batuta-engine
+cd build/release/9.8.7
 echo "two runs gave the same $(wc -l <SHA256SUMS) files"
