@@ -1,6 +1,7 @@
 // Package engines holds elections on an engine that a user already runs, with the API of
 // batuta: functions that run while one leads and are waited for, views in order,
-// IsLeader by the clock. Packages etcd, kubernetes, nats, postgres and redis are such engines.
+// IsLeader by the clock. Packages etcd, kubernetes, mysql, nats, postgres and redis are
+// such engines.
 //
 // An engine keeps one record an election, and replaces it only where it is as it was seen.
 // All else is done here, alike for each of them. Who leads holds the record, and renews it. A renewal holds for

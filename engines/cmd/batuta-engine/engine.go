@@ -32,6 +32,7 @@ type engineFlags struct {
 	kubernetes, kubeconfig    string
 	nats                      natsFlags
 	redis                     redisFlags
+	mysql                     mysqlFlags
 	lease                     time.Duration // of a candidate
 	election                  string
 }
@@ -48,6 +49,7 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes (default what a pod is given)")
 	f.nats.register(fs)
 	f.redis.register(fs)
+	f.mysql.register(fs)
 	fs.StringVar(&f.election, "election", "default", "`name` of the election: who names the same takes part in the same")
 }
 
@@ -156,6 +158,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		{"--postgres", f.postgres != "", false, f.openPostgres},
 		{"--nats", len(f.nats.urls) > 0, f.nats.extra(), func() (engines.Engine, error) { return f.nats.open(f.election) }},
 		{"--redis", f.redis.addr != "", f.redis.extra(), func() (engines.Engine, error) { return f.redis.open(f.election, f.lease) }},
+		{"--mysql", f.mysql.url != "", f.mysql.extra(), func() (engines.Engine, error) { return f.mysql.open(f.election) }},
 	} {
 		if e.given {
 			opened = append(opened, e.open)
@@ -164,7 +167,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		}
 	}
 	if len(opened) != 1 {
-		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --nats, --postgres and --redis")
+		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --mysql, --nats, --postgres and --redis")
 	}
 	return opened[0]()
 }

@@ -70,7 +70,11 @@ func serveRedis(t *testing.T) place {
 	return place{enginetest.ServeRedis(t).Addr, func(addr string) []string { return []string{"--redis", addr} }}
 }
 
-var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis}
+func serveMySQL(t *testing.T) place {
+	return place{enginetest.ServeMySQL(t).Addr, func(addr string) []string { return []string{"--mysql", enginetest.MySQLURL(addr)} }}
+}
+
+var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis, "mysql": serveMySQL}
 
 // ask runs a command that asks, in this process.
 func ask(args ...string) (code int, said string) {

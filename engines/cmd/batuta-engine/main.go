@@ -1,4 +1,4 @@
-// Command batuta-engine holds an election on etcd, Kubernetes, PostgreSQL, NATS or Redis as batuta does among its
+// Command batuta-engine holds an election on etcd, Kubernetes, PostgreSQL, MySQL, NATS or Redis as batuta does among its
 // members: "batuta-engine run --etcd 127.0.0.1:2379 -- ./worker".
 package main
 
@@ -31,7 +31,7 @@ func execute(ctx context.Context, args []string, e env) int {
 func newRootCommand(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "batuta-engine",
-		Short: "Elect one leader on etcd, Kubernetes, PostgreSQL, NATS or Redis",
+		Short: "Elect one leader on etcd, Kubernetes, PostgreSQL, MySQL, NATS or Redis",
 		Long: `batuta-engine does what batuta does, where an engine runs already that can hold the
 election: run keeps a command where the leader is, agent has HTTP, hooks and metrics, and
 status and watch tell who leads. Candidates need not reach each other.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+	"github.com/batuta-dev/batuta/engines/mysql"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -141,6 +143,31 @@ func TestRedisRefuses(t *testing.T) {
 	enginetest.Leads(t, first, e)
 }
 
+// Users of MySQL that lack the password or a right get one sentence.
+func TestMySQLRefuses(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeMySQL(t)
+	db := enginetest.DialMySQL(t, s.Addr)
+	for _, statement := range append(slices.Clone(mysql.Schema),
+		"CREATE USER app IDENTIFIED BY 'app'", "GRANT SELECT, INSERT, UPDATE ON batuta.batuta_elections TO app", "GRANT SELECT, INSERT, UPDATE ON batuta.batuta_epochs TO app",
+		"CREATE USER stranger IDENTIFIED BY 'stranger'", "GRANT CREATE ON batuta.x TO stranger") {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := passwords(t, "app", "stranger", "wrong")
+	url := func(user string) string { return "mysql://" + user + "@" + s.Addr + "/batuta" }
+	flags := func(user, password string) []string {
+		return []string{"--mysql", url(user), "--mysql-password-file", filepath.Join(dir, password)}
+	}
+	e := candidateOf(t, engineFlags{mysql: mysqlFlags{url: url("app"), password: filepath.Join(dir, "app")}})
+	enginetest.Leads(t, batuta.Token{}, e)
+
+	refused(t, "no --mysql-password-file is given: MySQL refuses", all, "--mysql", url("app"))
+	refused(t, "--mysql, --mysql-password-file: MySQL refuses", all, flags("app", "wrong")...)
+	refused(t, "a candidate needs SELECT, INSERT and UPDATE on batuta_elections", all, flags("stranger", "stranger")...)
+}
+
 // What is wrong with the flags of an engine is reported in a line with exit code 2, without the password.
 func TestEngineFlagsAreWrong(t *testing.T) {
 	dir := passwords(t, "p")
@@ -161,6 +188,12 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 		{"--redis", "rediss://127.0.0.1:1", "--redis-ca", file},
 		{"--redis", "127.0.0.1:1", "--redis-ca", file},
 		{"--nats", "127.0.0.1:1", "--redis-password-file", file},
+		{"--nats", "127.0.0.1:1", "--mysql-password-file", file},
+		{"--mysql", "mysql://user:hidden@127.0.0.1/d"},
+		{"--mysql", "127.0.0.1:1"},
+		{"--mysql", "mysql://user@127.0.0.1/"},
+		{"--mysql", "mysql://user@127.0.0.1/d", "--mysql-ca", file},
+		{"--mysql", "mysql://user@127.0.0.1/d?tls=true", "--mysql-ca", file},
 	} {
 		for _, command := range []string{"run", "agent", "status", "leader", "watch"} {
 			full := append([]string{command}, args...)
@@ -168,7 +201,7 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 				full = append(full, "--", "true")
 			}
 			code, said := ask(full...)
-			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") {
+			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") && !strings.Contains(said, "--mysql") {
 				t.Errorf("%q ends with %d: %s", full, code, said)
 			}
 		}

@@ -1,0 +1,232 @@
+// Package mysql holds elections on MySQL 8.0 or later, or MariaDB 10.3 or later.
+//
+// An election is a row of the table batuta_elections. Its epoch comes from the one row of the table batuta_epochs, and
+// fences. The tables are made when they are missing, if that is allowed; [Schema] makes them beforehand. Each call changes
+// the row by one statement of its own, so that no lock is left when a candidate stops in the middle. The server's clock is not
+// used: a lease is counted by the candidates, see package engines.
+//
+// GET_LOCK is not used: the lock is free as soon as the server sees the session end, whether or not the work that it
+// protects has, and it is not replicated.
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+)
+
+// Schema makes what elections need, one statement each. A candidate needs SELECT, INSERT and UPDATE on both tables.
+var Schema = []string{
+	`CREATE TABLE IF NOT EXISTS batuta_epochs (one TINYINT PRIMARY KEY, epoch BIGINT NOT NULL) ENGINE=InnoDB`,
+	`INSERT IGNORE INTO batuta_epochs VALUES (1, 0)`,
+	`CREATE TABLE IF NOT EXISTS batuta_elections (
+		name     VARBINARY(200) PRIMARY KEY,
+		holder   VARBINARY(1000) NOT NULL, -- id of the leader; empty: none
+		address  VARBINARY(1000) NOT NULL,
+		process  VARBINARY(200) NOT NULL,
+		epoch    BIGINT NOT NULL,
+		beat     BIGINT NOT NULL, -- rises with each renewal
+		lasts_ms BIGINT NOT NULL,
+		resigned BOOLEAN NOT NULL
+	) ENGINE=InnoDB`,
+}
+
+// Engine is an [engines.Engine] on MySQL or MariaDB.
+type Engine struct {
+	db   *sql.DB
+	name string
+}
+
+// New gives the engine of the election of that name, for one candidate. The pool remains the caller's, and must be closed
+// after the [engines.Election] only. It must lead to one server that takes writes.
+func New(db *sql.DB, name string) *Engine { return &Engine{db, name} }
+
+// Fence gives [engines.ErrTaken] unless the leadership of that token holds the election of that name, and none can claim
+// it before tx ends. The leader's own renewals wait for that too: let the transaction be short.
+func Fence(ctx context.Context, tx *sql.Tx, name string, token batuta.Token) error {
+	var one int
+	err := tx.QueryRowContext(ctx, `SELECT 1 FROM batuta_elections WHERE name = ? AND epoch = ? AND holder <> '' LOCK IN SHARE MODE`, []byte(name), int64(token.Epoch)).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return engines.ErrTaken
+	}
+	return err
+}
+
+// Name implements [engines.Engine].
+func (e *Engine) Name() string { return "mysql" }
+
+// none is the Version of a row that is not there.
+const none = "none"
+
+func version(epoch, beat int64) string { return fmt.Sprintf("%d.%d", epoch, beat) }
+
+// Look implements [engines.Engine].
+func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
+	var readOnly, binlog bool
+	var flush, sync int
+	var id, address, process sql.NullString
+	var epoch, beat, lasts sql.NullInt64
+	var resigned sql.NullBool
+	err := e.db.QueryRowContext(ctx, `SELECT @@global.read_only, @@global.innodb_flush_log_at_trx_commit, @@global.log_bin, @@global.sync_binlog,
+		holder, address, process, epoch, beat, lasts_ms, resigned
+		FROM (SELECT 1 AS one) o LEFT JOIN batuta_elections ON name = ?`, []byte(e.name)).
+		Scan(&readOnly, &flush, &binlog, &sync, &id, &address, &process, &epoch, &beat, &lasts, &resigned)
+	switch {
+	case coded(err, noTable):
+		if err := e.create(ctx); err != nil {
+			return engines.Record{}, fmt.Errorf("the tables batuta_elections and batuta_epochs are missing, and cannot be made: %w", err)
+		}
+		return engines.Record{Version: none}, nil
+	case err != nil:
+		return engines.Record{}, e.explain(err)
+	case readOnly:
+		return engines.Record{}, errors.New("this server is read-only: elections need the one that takes writes")
+	case flush != 1:
+		return engines.Record{}, fmt.Errorf("innodb_flush_log_at_trx_commit is %d: a loss of power would take confirmed writes; set 1", flush)
+	case binlog && sync != 1:
+		return engines.Record{}, fmt.Errorf("sync_binlog is %d: after a loss of power the server takes back what its binary log lacks; set 1", sync)
+	case !epoch.Valid:
+		return engines.Record{Version: none}, nil
+	}
+	return engines.Record{ID: batuta.ID(id.String), Address: address.String, Process: process.String, Epoch: uint64(epoch.Int64),
+		Lasts: time.Duration(lasts.Int64) * time.Millisecond, Version: version(epoch.Int64, beat.Int64), Resigned: resigned.Bool}, nil
+}
+
+func (e *Engine) create(ctx context.Context) error {
+	for _, statement := range Schema {
+		if _, err := e.db.ExecContext(ctx, statement); err != nil {
+			return e.explain(err)
+		}
+	}
+	return nil
+}
+
+// Changed implements [engines.Engine]. The server announces no change.
+func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Claim implements [engines.Engine].
+func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	// A number that is taken, and then not used, is missing from the epochs. That does no harm.
+	taken, err := e.db.ExecContext(ctx, `UPDATE batuta_epochs SET epoch = LAST_INSERT_ID(epoch + 1) WHERE one = 1`)
+	if err != nil {
+		return engines.Record{}, e.explain(err)
+	}
+	if rows, _ := taken.RowsAffected(); rows != 1 {
+		return engines.Record{}, errors.New("the table batuta_epochs is empty: insert into it (1, EPOCH), above the last epoch")
+	}
+	epoch, err := taken.LastInsertId()
+	if err != nil {
+		return engines.Record{}, err
+	}
+	lasts := max(mine.Lasts.Milliseconds(), 1)
+	if seen.Version == none {
+		return e.swap(ctx, mine, epoch, `INSERT INTO batuta_elections (name, holder, address, process, epoch, beat, lasts_ms, resigned) VALUES (?, ?, ?, ?, ?, 0, ?, FALSE)`,
+			[]byte(e.name), []byte(mine.ID), []byte(mine.Address), []byte(mine.Process), epoch, lasts)
+	}
+	var before, beat int64
+	if _, err := fmt.Sscanf(seen.Version, "%d.%d", &before, &beat); err != nil {
+		return engines.Record{}, err
+	}
+	epoch = max(epoch, before+1)
+	return e.swap(ctx, mine, epoch, `UPDATE batuta_elections SET holder = ?, address = ?, process = ?, epoch = ?, beat = 0, lasts_ms = ?, resigned = FALSE
+		WHERE name = ? AND epoch = ? AND beat = ?`, []byte(mine.ID), []byte(mine.Address), []byte(mine.Process), epoch, lasts, []byte(e.name), before, beat)
+}
+
+// Renew implements [engines.Engine].
+func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	return e.advance(ctx, mine, "")
+}
+
+// Release implements [engines.Engine].
+func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
+	_, err := e.advance(ctx, mine, `, holder = '', address = '', process = '', resigned = TRUE`)
+	return err
+}
+
+// advance raises the beat of the leadership's row, whatever it is, and learns it.
+func (e *Engine) advance(ctx context.Context, mine engines.Record, also string) (engines.Record, error) {
+	done, err := e.db.ExecContext(ctx, `UPDATE batuta_elections SET beat = LAST_INSERT_ID(beat + 1)`+also+` WHERE name = ? AND epoch = ? AND process = ?`,
+		[]byte(e.name), int64(mine.Epoch), []byte(mine.Process))
+	if err != nil {
+		return engines.Record{}, e.explain(err)
+	}
+	if rows, err := done.RowsAffected(); err != nil || rows == 0 {
+		return engines.Record{}, cmp.Or(err, engines.ErrTaken)
+	}
+	beat, err := done.LastInsertId()
+	if err != nil {
+		return engines.Record{}, err
+	}
+	mine.Version = version(int64(mine.Epoch), beat)
+	return mine, nil
+}
+
+// swap does a statement that replaces the row, or changes none.
+func (e *Engine) swap(ctx context.Context, mine engines.Record, epoch int64, statement string, values ...any) (engines.Record, error) {
+	done, err := e.db.ExecContext(ctx, statement, values...)
+	switch {
+	case coded(err, duplicate):
+		return engines.Record{}, engines.ErrTaken
+	case err != nil:
+		return engines.Record{}, e.explain(err)
+	}
+	if rows, err := done.RowsAffected(); err != nil || rows == 0 {
+		return engines.Record{}, cmp.Or(err, engines.ErrTaken)
+	}
+	mine.Epoch, mine.Version = uint64(epoch), version(epoch, 0)
+	return mine, nil
+}
+
+// Numbers of the server's errors.
+const (
+	duplicate = 1062
+	noTable   = 1146
+)
+
+// denials are those for a user, a password or a right.
+var denials = []uint16{1044, 1045, 1142, 1143, 1227, 1698}
+
+func coded(err error, numbers ...uint16) bool {
+	said, ok := errors.AsType[*driver.MySQLError](err)
+	return ok && slices.Contains(numbers, said.Number)
+}
+
+// denied is the server's refusal.
+type denied struct{ error }
+
+// Is reports whether target is [engines.ErrDenied].
+func (d denied) Is(target error) bool { return target == engines.ErrDenied }
+
+func (e *Engine) explain(err error) error {
+	if coded(err, denials...) {
+		return denied{fmt.Errorf("MySQL refuses: %w; a candidate needs SELECT, INSERT and UPDATE on batuta_elections and batuta_epochs", err)}
+	}
+	return err
+}
+
+// Check gives an error that wraps [engines.ErrDenied] when the server refuses a look or a release, and another when it does
+// not answer. It changes nothing.
+func (e *Engine) Check(ctx context.Context) error {
+	if _, err := e.Look(ctx); err != nil {
+		return err
+	}
+	if err := e.Release(ctx, engines.Record{Process: "none"}); err != nil && !errors.Is(err, engines.ErrTaken) {
+		return err
+	}
+	return nil
+}
+
+// Close implements [engines.Engine].
+func (e *Engine) Close() error { return nil }
