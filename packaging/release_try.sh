@@ -13,7 +13,9 @@ for _ in 1 2; do
 	"$work/one/packaging/release.sh" 9.8.7 "$platform" >"$work/one.out" 2>"$work/one.err"
 done
 cmp "$work/before" "$work/one/build/release/9.8.7/SHA256SUMS"
-grep -q '^git push --atomic origin v9.8.7 engines/v9.8.7' "$work/one.out"
+for tag in v9.8.7 adapters/v9.8.7 clients/go/v9.8.7 engines/v9.8.7; do
+	grep -q "^git push --atomic origin .*\b$tag\b" "$work/one.out"
+done
 grep -q "needs a heading '## 9.8.7 - " "$work/one.err"
 if "$work/one/packaging/release.sh" --push 9.8.7 "$platform" 2>/dev/null; then
 	echo "it would tag a commit that CHANGELOG.md does not call 9.8.7" >&2

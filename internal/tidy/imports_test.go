@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"electiontest/*":        {""},
 	"engines":               {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
 	"engines/*":             {"", "engines"},
+	"adapters/*":            {""},
 	"engines/internal/*":    {"", "electiontest/electortest", "engines", "internal/testkit/freeport"},
 
 	// Packages that decide.

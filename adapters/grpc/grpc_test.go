@@ -1,0 +1,124 @@
+package grpc_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+
+	"github.com/batuta-dev/batuta"
+	adapter "github.com/batuta-dev/batuta/adapters/grpc"
+	"github.com/batuta-dev/batuta/batutatest"
+)
+
+// serve starts a gRPC server with the health service, on a port of its own.
+func serve(t *testing.T) (addr string, h *health.Server) {
+	t.Helper()
+	in, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	h = health.NewServer()
+	healthpb.RegisterHealthServer(s, h)
+	go s.Serve(in)
+	t.Cleanup(s.Stop)
+	return in.Addr().String(), h
+}
+
+func dial(t *testing.T, target string, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(target, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// A client of the health service is told when the member begins and ceases to lead.
+func TestHealth(t *testing.T) {
+	e := batutatest.NewElector(t)
+	addr, h := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- adapter.Health(ctx, e, "1", h, "orders") }()
+	stream, err := healthpb.NewHealthClient(dial(t, addr)).Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await := func(want healthpb.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		for {
+			r, err := stream.Recv()
+			if err != nil {
+				t.Fatalf("no %v: %v", want, err)
+			}
+			if r.Status == want {
+				return
+			}
+		}
+	}
+	await(healthpb.HealthCheckResponse_NOT_SERVING)
+	e.Elect()
+	await(healthpb.HealthCheckResponse_SERVING)
+	e.Lose(batuta.CauseResigned)
+	await(healthpb.HealthCheckResponse_NOT_SERVING)
+	e.Follow("2", nil)
+	e.Elect()
+	await(healthpb.HealthCheckResponse_SERVING)
+	cancel()
+	await(healthpb.HealthCheckResponse_NOT_SERVING)
+	if err := <-ended; err != context.Canceled {
+		t.Errorf("Health returns %v", err)
+	}
+}
+
+// Calls reach the leader that there is, and the next one. Without a leader they fail, or wait.
+func TestResolver(t *testing.T) {
+	e := batutatest.NewElector(t)
+	one, _ := serve(t)
+	two, _ := serve(t)
+	client := healthpb.NewHealthClient(dial(t, "leader:///", grpc.WithResolvers(adapter.Resolver(e, "grpc"))))
+	ask := func(options ...grpc.CallOption) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var p peer.Peer
+		if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, append(options, grpc.Peer(&p))...); err != nil {
+			return "", err
+		}
+		return p.Addr.String(), nil
+	}
+	if _, err := ask(); err == nil || !strings.Contains(err.Error(), adapter.ErrNoLeader.Error()) {
+		t.Errorf("without a leader: %v", err)
+	}
+	waits := make(chan string)
+	go func() {
+		addr, err := ask(grpc.WaitForReady(true))
+		if err != nil {
+			addr = err.Error()
+		}
+		waits <- addr
+	}()
+	e.Follow("2", map[string]string{"grpc": one})
+	if addr := <-waits; addr != one {
+		t.Errorf("a call that waits reaches %s, want %s", addr, one)
+	}
+	e.Follow("3", map[string]string{"grpc": two})
+	for late := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		addr, err := ask(grpc.WaitForReady(true))
+		if err == nil && addr == two {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("after the change calls reach %s, %v, want %s", addr, err, two)
+		}
+	}
+}
