@@ -448,13 +448,13 @@ func TestGitHubRunsWhatIsHere(t *testing.T) {
 	for _, path := range []string{"bug", "idea", "config"} {
 		documents(t, "../.github/ISSUE_TEMPLATE/"+path+".yml")
 	}
-	modules, err := exec.Command("git", "ls-files", "..", ":(top)*go.mod").Output()
+	modules, err := exec.Command("git", "ls-files", "--full-name", ":(top)*go.mod").Output()
 	if err != nil {
 		t.Skip(err)
 	}
 	known := read(t, "../.github/dependabot.yml")
 	for _, file := range strings.Fields(string(modules)) {
-		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "..")
+		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), ".")
 		if filepath.Base(file) == "go.mod" && !strings.Contains(dir, "kubetest") && !strings.Contains(known, `"/`+strings.Trim(dir, "/")+`"`) {
 			t.Errorf("Dependabot looks after no module in %q", dir)
 		}
