@@ -302,7 +302,9 @@ func (g *peerGroup) checkCommands(wanted int) {
 func (g *peerGroup) commandsOf(m *peerProcess) error {
 	code, out := runCommand(g.T, "superpeer", "status", "--json", "--http", m.http)
 	var s map[string]any
-	var asked struct{ Requirements map[string]superpeer.Requirement }
+	var asked struct {
+		Requirements map[string]superpeer.Requirement
+	}
 	if err := errors.Join(json.Unmarshal([]byte(out), &s), json.Unmarshal([]byte(out), &asked)); code != cli.Done || err != nil {
 		return fmt.Errorf("status: exit %d, %v, %s", code, err, out)
 	}
