@@ -163,7 +163,7 @@ func (c *Core) Members() []machine.MemberView {
 			v.Epoch = c.view.Epoch // from its heartbeats
 		}
 		if p.rank.ID == c.view.Leader.ID {
-			takesOver = c.cfg.Self.Above(p.rank) && c.Standing() == election.Eligible && !c.cfg.NoPreempt
+			takesOver = c.cfg.Self.Above(p.rank) && c.eligible() && !c.cfg.NoPreempt
 		}
 		views = append(views, v)
 	}

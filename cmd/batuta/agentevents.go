@@ -84,7 +84,8 @@ func (a *agentRun) printEvents(ready api.Line) {
 // nextSteps is what a person at a terminal may want to do with the agent that is ready.
 func (a *agentRun) nextSteps(ready api.Line) (text string) {
 	f := a.flags
-	if len(f.members)+len(f.membership.join) == 0 && f.wire.name == "batuta" {
+	known, _ := a.node.Status(context.Background()) // its disk may know of others
+	if len(f.members)+len(f.membership.join)+f.membership.expect == 0 && len(known.Members) == 1 && f.wire.name == "batuta" {
 		text = "A cluster of one. Others join with: batuta agent --join " + cmp.Or(ready.Advertise, ready.Listen)
 		if api.Loopback(ready.Listen) {
 			text += " --listen 127.0.0.1:0" // this port is taken on this machine

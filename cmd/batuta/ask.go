@@ -298,8 +298,8 @@ command prints which member leads then: a leader that is alive, and that no memb
 		if a.json {
 			return a.printRaw(raw)
 		}
-		return a.report(raw, "called an election; "+settled(ctx, func(ctx context.Context) string {
-			var now api.Status
+		var now api.Status
+		outcome := settled(ctx, func(ctx context.Context) string {
 			switch err := c.Get(ctx, "/v1/status", &now); {
 			case err != nil || now.Leader == nil || now.Electing:
 				return ""
@@ -307,7 +307,11 @@ command prints which member leads then: a leader that is alive, and that no memb
 				return *now.Leader + " stays leader"
 			}
 			return leads(*now.Leader, now.Epoch)
-		}))
+		})
+		if outcome == undecided && now.Leader != nil {
+			outcome = leads(*now.Leader, now.Epoch) + ", and the election goes on"
+		}
+		return a.report(raw, "called an election; "+outcome)
 	})
 }
 
@@ -324,6 +328,8 @@ func next(ctx context.Context, c *api.Client, after uint64) string {
 
 func leads(id string, epoch uint64) string { return fmt.Sprintf("%s leads, epoch %d", id, epoch) }
 
+const undecided = "no member leads yet"
+
 // settled is what look returns first that is not empty, within 4 s.
 func settled(ctx context.Context, look func(context.Context) string) string {
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
@@ -337,7 +343,7 @@ func settled(ctx context.Context, look func(context.Context) string) string {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return "no member leads yet"
+			return undecided
 		}
 	}
 }

@@ -205,7 +205,9 @@ func addressed(addrs []string) (views []view) {
 func published(s api.Status) (views []view) {
 	for _, m := range s.Members {
 		if v := (view{ID: m.ID, Addr: m.Meta[api.MetaHTTP]}); m.ID != s.ID && m.State != string(batuta.StateRemoved) {
-			if v.Addr == "" {
+			if _, err := api.ParseMetaHTTP(v.Addr); v.Addr != "" && err != nil {
+				v.Error = fmt.Sprintf("%s is not asked: it publishes %.80q as its HTTP API: %v", m.ID, v.Addr, err)
+			} else if v.Addr == "" {
 				v.Error = fmt.Sprintf("%s is not asked, for it does not publish its HTTP API (--http-advertise of its agent); the leader reports it %s, epoch %d", m.ID, m.State, m.Epoch)
 			}
 			views = append(views, v)
@@ -229,6 +231,9 @@ func askOthers(ctx context.Context, access api.Access, views []view) []view {
 			c, err := api.NewClient(v.Addr, access)
 			if err == nil {
 				err = c.Get(ctx, "/v1/status", &s)
+			}
+			if err == nil && v.ID != "" && v.ID != s.ID {
+				err = fmt.Errorf("agent %s is of member %s, and member %s publishes it: correct --http-advertise", v.Addr, s.ID, v.ID)
 			}
 			if v.Status = &s; err != nil {
 				v.Status, v.Error = nil, err.Error()

@@ -113,10 +113,15 @@ func linksOf(st batuta.Status) *[]string {
 
 // past answers with this member's history, even if its node is stuck.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
-	of, err := s.chosen(r)
-	h := s.history.present(of.named)
-	if err != nil || of.named != "" && len(h.Events) == 0 {
-		reply.Fail(w, http.StatusNotFound, "no election %q: no leadership of it is recorded", r.URL.Query().Get("election"))
+	of := r.URL.Query().Get("election")
+	if e, ok := s.many(); of == s.node.Leader().Election {
+		of = ""
+	} else if ok && of != "" {
+		of = e.Election(of).Name() // the canonical form
+	}
+	h := s.history.present(of)
+	if of != "" && len(h.Events) == 0 {
+		reply.Fail(w, http.StatusNotFound, "no election %q: no leadership of it is recorded", of)
 		return
 	}
 	if r.URL.Query().Get("leaderships") == "true" {

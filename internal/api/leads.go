@@ -41,7 +41,12 @@ func (s settings) ready(w http.ResponseWriter, r *http.Request) {
 	if !reply.Read(w, r, maxBody, true, &of, `{"epoch":7}`) {
 		return
 	}
-	t := s.node.Leader().Token
+	v := s.node.Leader()
+	if !v.Defined() { // to Ready the zero Token reports the opposite
+		s.leadsNot(w, r, v)
+		return
+	}
+	t := v.Token
 	now := Serving{t.Epoch}
 	t.Epoch = cmp.Or(of.Epoch, t.Epoch)
 	s.set(w, r, "ready", now, func(ctx context.Context, n settable) error { return n.Ready(ctx, t) })

@@ -87,6 +87,9 @@ func ReadFile(path string) ([]Grant, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
 		}
+		if slices.ContainsFunc(grants, func(other Grant) bool { return other.Client() == g.Client() }) {
+			return nil, fmt.Errorf("%s:%d: an earlier line has this token or user, and only one counts: write all its elections on one line", path, i+1)
+		}
 		grants = append(grants, g)
 	}
 	if len(grants) == 0 {
@@ -134,8 +137,8 @@ func parse(words []string) (g Grant, err error) {
 
 // number gives the number of a user of this machine.
 func number(name string) (string, error) {
-	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
-		return name, nil
+	if uid, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return strconv.FormatUint(uid, 10), nil
 	}
 	u, err := user.Lookup(name)
 	if err != nil {

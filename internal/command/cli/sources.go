@@ -51,7 +51,7 @@ func (s Sources) uses(cmd *cobra.Command) bool {
 		return false
 	case cmd.Annotations[Asks] != "":
 		return !cmd.Flags().Changed("agent") && readable(s.System) // of the agent on this machine
-	case !readsSystem(cmd) || typedIn(cmd, "id") || typedIn(cmd, "listen"): // of another member on this machine
+	case !readsSystem(cmd) || given(cmd, "id") || given(cmd, "listen"): // of another member on this machine
 		return false
 	}
 	_, err := os.Stat(s.System)
@@ -60,13 +60,13 @@ func (s Sources) uses(cmd *cobra.Command) bool {
 
 // readsSystem reports whether cmd reads the system's file at all.
 func readsSystem(cmd *cobra.Command) bool {
-	return cmd.Annotations[Asks] != "" || cmd.Flags().Lookup("member") != nil
+	return cmd.Annotations[Asks] != "" || cmd.Flags().Lookup("member") != nil && cmd.Name() != "witness" // mostly of another cluster
 }
 
-// typedIn reports whether the command line itself has a flag.
-func typedIn(cmd *cobra.Command, name string) bool {
+// given reports whether the command line or a variable has a flag.
+func given(cmd *cobra.Command, name string) bool {
 	f := cmd.Flags().Lookup(name)
-	return f != nil && f.Changed && SourceOf(f) == ""
+	return f != nil && f.Changed
 }
 
 // SystemFile returns the file that cmd has read without a --config; "": none.

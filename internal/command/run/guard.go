@@ -48,8 +48,8 @@ func Guard() (orphaned bool, err error) {
 	signal.Notify(g.ended, syscall.SIGCHLD)
 	go g.inbox.watch(g.wake)
 	g.loop()
+	g.attest()            // before all that touches a disk
 	systemd.Remove(g.env) // the agent has, unless it was killed
-	g.attest()
 	return g.left && gone(parent), nil
 }
 

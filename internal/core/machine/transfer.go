@@ -85,7 +85,9 @@ func (m *Machine) leaveTo(heir election.ID, behind election.Token) {
 	if heir == m.cfg.Self.ID {
 		m.resignUntilAbove(0) // it is asked to lead
 	}
-	if m.heir = heir; heir != election.None {
+	m.disinherit()
+	if heir != election.None {
+		m.heir = heir
 		m.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))
 	}
 }
