@@ -29,7 +29,7 @@ var Schema = []string{
 	`CREATE TABLE IF NOT EXISTS batuta_epochs (one TINYINT PRIMARY KEY, epoch BIGINT NOT NULL) ENGINE=InnoDB`,
 	`INSERT IGNORE INTO batuta_epochs VALUES (1, 0)`,
 	`CREATE TABLE IF NOT EXISTS batuta_elections (
-		name     VARBINARY(200) PRIMARY KEY,
+		name     VARBINARY(256) PRIMARY KEY,
 		holder   VARBINARY(1000) NOT NULL, -- id of the leader; empty: none
 		address  VARBINARY(1000) NOT NULL,
 		process  VARBINARY(200) NOT NULL,
@@ -47,7 +47,9 @@ type Engine struct {
 }
 
 // New gives the engine of the election of that name, for one candidate. The pool remains the caller's, and must be closed
-// after the [engines.Election] only. It must lead to one server that takes writes.
+// after the [engines.Election] only. It must lead to one server that takes writes, with autocommit. Where its address can
+// come to lead to another server, limit the life of its connections ([sql.DB.SetConnMaxLifetime], such as a minute): a pool
+// keeps those to a server that has become read-only.
 func New(db *sql.DB, name string) *Engine { return &Engine{db, name} }
 
 // Fence gives [engines.ErrTaken] unless the leadership of that token holds the election of that name, and none can claim
@@ -71,24 +73,27 @@ func version(epoch, beat int64) string { return fmt.Sprintf("%d.%d", epoch, beat
 
 // Look implements [engines.Engine].
 func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
-	var readOnly, binlog bool
+	var readOnly string // 0, 1; from MariaDB 12: OFF, ON, NO_LOCK…
+	var binlog, autocommit bool
 	var flush, sync int
 	var id, address, process sql.NullString
 	var epoch, beat, lasts sql.NullInt64
 	var resigned sql.NullBool
-	err := e.db.QueryRowContext(ctx, `SELECT @@global.read_only, @@global.innodb_flush_log_at_trx_commit, @@global.log_bin, @@global.sync_binlog,
+	err := e.db.QueryRowContext(ctx, `SELECT @@global.read_only, @@global.innodb_flush_log_at_trx_commit, @@global.log_bin, @@global.sync_binlog, @@autocommit,
 		holder, address, process, epoch, beat, lasts_ms, resigned
 		FROM (SELECT 1 AS one) o LEFT JOIN batuta_elections ON name = ?`, []byte(e.name)).
-		Scan(&readOnly, &flush, &binlog, &sync, &id, &address, &process, &epoch, &beat, &lasts, &resigned)
+		Scan(&readOnly, &flush, &binlog, &sync, &autocommit, &id, &address, &process, &epoch, &beat, &lasts, &resigned)
 	switch {
 	case coded(err, noTable):
 		if err := e.create(ctx); err != nil {
 			return engines.Record{}, fmt.Errorf("the tables batuta_elections and batuta_epochs are missing, and cannot be made: %w", err)
 		}
-		return engines.Record{Version: none}, nil
+		return e.Look(ctx)
 	case err != nil:
 		return engines.Record{}, e.explain(err)
-	case readOnly:
+	case !autocommit:
+		return engines.Record{}, errors.New("autocommit is 0: a claim would not be committed; set 1, on the server or for the connections of the pool")
+	case readOnly != "0" && readOnly != "OFF":
 		return engines.Record{}, errors.New("this server is read-only: elections need the one that takes writes")
 	case flush != 1:
 		return engines.Record{}, fmt.Errorf("innodb_flush_log_at_trx_commit is %d: a loss of power would take confirmed writes; set 1", flush)

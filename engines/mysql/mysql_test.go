@@ -59,7 +59,7 @@ func TestFence(t *testing.T) {
 	enginetest.Leads(t, second, e)
 }
 
-// Servers that may forget what they have confirmed, or take no writes, are refused.
+// Servers that may forget what they have confirmed, take no writes, or do not commit by themselves are refused.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	s := enginetest.ServeMySQL(t, "--log-bin=log", "--server-id=1", "--sync-binlog=1")
@@ -70,6 +70,7 @@ func TestServers(t *testing.T) {
 		{"innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit = 1", "innodb_flush_log_at_trx_commit is 2"},
 		{"sync_binlog = 0", "sync_binlog = 1", "sync_binlog is 0"},
 		{"read_only = 1", "read_only = 0", "this server is read-only"},
+		{"autocommit = 0", "autocommit = 1", "autocommit is 0"},
 	} {
 		if _, err := db.ExecContext(t.Context(), "SET GLOBAL "+setting.wrong); err != nil {
 			t.Fatal(err)
@@ -80,4 +81,11 @@ func TestServers(t *testing.T) {
 		}
 	}
 	enginetest.Leads(t, batuta.Token{}, e)
+}
+
+// A server that does not commit by itself is refused also by the candidate that makes the tables.
+func TestFirstClaimIsCommitted(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeMySQL(t, "--autocommit=0")
+	enginetest.Reports(t, start(t, s.Addr, "x"), "autocommit is 0")
 }
