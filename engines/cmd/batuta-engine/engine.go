@@ -158,7 +158,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		{"--postgres", f.postgres != "", false, f.openPostgres},
 		{"--nats", len(f.nats.urls) > 0, f.nats.extra(), func() (engines.Engine, error) { return f.nats.open(f.election) }},
 		{"--redis", f.redis.addr != "", f.redis.extra(), func() (engines.Engine, error) { return f.redis.open(f.election, f.lease) }},
-		{"--mysql", f.mysql.url != "", f.mysql.extra(), func() (engines.Engine, error) { return f.mysql.open(f.election) }},
+		{"--mysql", f.mysql.url != "", f.mysql.extra(), func() (engines.Engine, error) { return f.mysql.open(f.election, f.lease) }},
 	} {
 		if e.given {
 			opened = append(opened, e.open)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"database/sql"
@@ -30,7 +31,7 @@ func (f *mysqlFlags) register(fs *pflag.FlagSet) {
 func (f *mysqlFlags) extra() bool { return f.ca+f.password != "" }
 
 // open gives the engine. The URL is not printed: it may hold a password.
-func (f *mysqlFlags) open(election string) (engines.Engine, error) {
+func (f *mysqlFlags) open(election string, lease time.Duration) (engines.Engine, error) {
 	u, err := url.Parse(f.url)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || u.User.Username() == "" || len(strings.Trim(u.Path, "/")) == 0 {
 		return nil, cli.Usagef("--mysql: give a URL such as mysql://user@host:3306/database")
@@ -38,9 +39,14 @@ func (f *mysqlFlags) open(election string) (engines.Engine, error) {
 	if _, secret := u.User.Password(); secret {
 		return nil, cli.Usagef("--mysql: a URL holds no password; give --mysql-password-file FILE")
 	}
+	secured := u.RawQuery == "tls=true"
+	if !secured && u.RawQuery != "" {
+		return nil, cli.Usagef("--mysql: a URL ends with ?tls=true, or has no ?")
+	}
 	config := client.NewConfig()
 	config.User, config.DBName, config.Net, config.Addr = u.User.Username(), strings.Trim(u.Path, "/"), "tcp", u.Host
 	config.Timeout, config.Logger = 2*time.Second, &client.NopLogger{}
+	config.Params, config.RejectReadOnly = map[string]string{"autocommit": "1"}, true
 	if u.Port() == "" {
 		config.Addr = net.JoinHostPort(u.Hostname(), "3306")
 	}
@@ -57,7 +63,6 @@ func (f *mysqlFlags) open(election string) (engines.Engine, error) {
 			return nil, cli.Usagef("--mysql: %w", err)
 		}
 	}
-	secured := u.Query().Get("tls") == "true"
 	if f.ca != "" && !secured {
 		return nil, cli.Usagef("--mysql: --mysql-ca is given; write ?tls=true at the end of the URL")
 	}
@@ -74,5 +79,6 @@ func (f *mysqlFlags) open(election string) (engines.Engine, error) {
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(3)
+	db.SetConnMaxLifetime(min(cmp.Or(lease, time.Minute), time.Minute)) // the address may come to lead to another server
 	return held{mysql.New(db, election), db.Close, flags}, nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,7 +61,7 @@ func refused(t *testing.T, sentence string, commands []string, flags ...string) 
 // candidateOf is a candidate on the engine that the flags name.
 func candidateOf(t *testing.T, flags engineFlags) *engines.Election {
 	t.Helper()
-	flags.election = "default"
+	flags.election = cmp.Or(flags.election, "default")
 	engine, err := flags.open()
 	if err != nil {
 		t.Fatal(err)
@@ -143,18 +145,26 @@ func TestRedisRefuses(t *testing.T) {
 	enginetest.Leads(t, first, e)
 }
 
-// Users of MySQL that lack the password or a right get one sentence.
-func TestMySQLRefuses(t *testing.T) {
-	t.Parallel()
+// mysqlWithApp is a server with the tables and a user app, which has the rights that a candidate needs. It does not commit by
+// itself.
+func mysqlWithApp(t *testing.T, statements ...string) (*enginetest.MySQL, *sql.DB) {
+	t.Helper()
 	s := enginetest.ServeMySQL(t)
 	db := enginetest.DialMySQL(t, s.Addr)
-	for _, statement := range append(slices.Clone(mysql.Schema),
+	for _, statement := range slices.Concat(mysql.Schema, []string{
 		"CREATE USER app IDENTIFIED BY 'app'", "GRANT SELECT, INSERT, UPDATE ON batuta.batuta_elections TO app", "GRANT SELECT, INSERT, UPDATE ON batuta.batuta_epochs TO app",
-		"CREATE USER stranger IDENTIFIED BY 'stranger'", "GRANT CREATE ON batuta.x TO stranger") {
+		"SET GLOBAL autocommit = 0"}, statements) {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return s, db
+}
+
+// Users of MySQL that lack the password or a right get one sentence. What a candidate claims is committed.
+func TestMySQLRefuses(t *testing.T) {
+	t.Parallel()
+	s, db := mysqlWithApp(t, "CREATE USER stranger IDENTIFIED BY 'stranger'", "GRANT CREATE ON batuta.x TO stranger")
 	dir := passwords(t, "app", "stranger", "wrong")
 	url := func(user string) string { return "mysql://" + user + "@" + s.Addr + "/batuta" }
 	flags := func(user, password string) []string {
@@ -162,10 +172,38 @@ func TestMySQLRefuses(t *testing.T) {
 	}
 	e := candidateOf(t, engineFlags{mysql: mysqlFlags{url: url("app"), password: filepath.Join(dir, "app")}})
 	enginetest.Leads(t, batuta.Token{}, e)
+	var committed int
+	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM batuta_elections WHERE holder = '1'").Scan(&committed); err != nil || committed != 1 {
+		t.Errorf("another connection sees %d leaders, %v", committed, err)
+	}
 
 	refused(t, "no --mysql-password-file is given: MySQL refuses", all, "--mysql", url("app"))
 	refused(t, "--mysql, --mysql-password-file: MySQL refuses", all, flags("app", "wrong")...)
 	refused(t, "a candidate needs SELECT, INSERT and UPDATE on batuta_elections", all, flags("stranger", "stranger")...)
+}
+
+// After a switchover behind one address, candidates leave the server that has become read-only: a leader, and one that waits.
+func TestMySQLSwitchover(t *testing.T) {
+	t.Parallel()
+	old, db := mysqlWithApp(t)
+	promoted, _ := mysqlWithApp(t, "UPDATE batuta_epochs SET epoch = 100", "COMMIT")
+	p := enginetest.NewProxy(t, old.Addr)
+	dir := passwords(t, "app")
+	open := func() engineFlags {
+		return engineFlags{mysql: mysqlFlags{url: "mysql://app@" + p.Addr() + "/batuta", password: filepath.Join(dir, "app")}, lease: enginetest.Lease}
+	}
+	led := candidateOf(t, open())
+	first := enginetest.Leads(t, batuta.Token{}, led).Leader().Token
+	if _, err := db.ExecContext(t.Context(), "SET GLOBAL read_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	waits := open()
+	waits.election = "waits"
+	second := candidateOf(t, waits)
+	enginetest.Reports(t, second, "this server is read-only")
+	p.Turn(promoted.Addr)
+	enginetest.Leads(t, first, led)
+	enginetest.Leads(t, batuta.Token{}, second)
 }
 
 // What is wrong with the flags of an engine is reported in a line with exit code 2, without the password.
@@ -194,6 +232,9 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 		{"--mysql", "mysql://user@127.0.0.1/"},
 		{"--mysql", "mysql://user@127.0.0.1/d", "--mysql-ca", file},
 		{"--mysql", "mysql://user@127.0.0.1/d?tls=true", "--mysql-ca", file},
+		{"--mysql", "mysql://user@127.0.0.1/d?tls=1"},
+		{"--mysql", "mysql://user@127.0.0.1/d?ssl-mode=REQUIRED"},
+		{"--mysql", "mysql://user@127.0.0.1/d?tls=true&x=y"},
 	} {
 		for _, command := range []string{"run", "agent", "status", "leader", "watch"} {
 			full := append([]string{command}, args...)

@@ -13,9 +13,9 @@ import (
 // ends, as when a network drops what is sent.
 type Proxy struct {
 	listener net.Listener
-	to       string
 
 	mu    sync.Mutex
+	to    string
 	whole chan struct{} // closed while it is not cut
 	conns map[net.Conn]struct{}
 	ended bool
@@ -60,6 +60,13 @@ func (p *Proxy) Drop() {
 	p.dead = make(chan struct{})
 }
 
+// Turn has new connections lead to another server. Those that are go on.
+func (p *Proxy) Turn(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
+}
+
 func (p *Proxy) close() {
 	p.listener.Close()
 	p.mu.Lock()
@@ -97,7 +104,10 @@ func (p *Proxy) pass(c net.Conn) {
 		return
 	}
 	defer c.Close()
-	s, err := net.Dial("tcp", p.to)
+	p.mu.Lock()
+	to := p.to
+	p.mu.Unlock()
+	s, err := net.Dial("tcp", to)
 	if err != nil || !p.keep(s) {
 		return
 	}
