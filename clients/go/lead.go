@@ -22,8 +22,9 @@ const (
 // acknowledged, and only then another member leads. If the agent dies or freezes, the context is cancelled before
 // others may begin (with --algorithm quorum; with best effort they may begin earlier).
 //
-// If work returns while it leads, the election is given away, and Lead returns the same error. Lead returns a
-// [*RefusedError] if the agent refuses the candidacy, and the cause of ctx once that is done.
+// If work returns while it leads, the election is given away, and Lead returns the same error. An error that work
+// returns after a loss is ignored: it is mostly that of its context. Lead returns a [*RefusedError] if the agent
+// refuses the candidacy, and the cause of ctx once that is done.
 func (a *Agent) Lead(ctx context.Context, election string, work func(ctx context.Context, l *Leadership) error, o Options) error {
 	c := &candidate{agent: a, path: path(election), election: election, work: work, o: o}
 	defer c.end()
@@ -39,7 +40,7 @@ func (a *Agent) Lead(ctx context.Context, election string, work func(ctx context
 		wait(ctx, next, done)
 		if l := c.held; l != nil && l.ended() {
 			c.held, c.owed = nil, true
-			if l.err != nil || l.ctx.Err() == nil {
+			if l.led {
 				return l.err
 			}
 		}
@@ -104,6 +105,8 @@ func (c *candidate) turn(ctx context.Context) (next time.Duration, err error) {
 	switch {
 	case c.held != nil && t.Token == c.held.Token:
 		c.held.extend(until)
+	case c.held == nil && t.State == "leading" && time.Until(until) <= 0:
+		return pause, nil // the answer has come too late to begin on it
 	case c.held == nil && t.State == "leading":
 		c.held = lead(c, t.Token, until)
 	case c.held == nil:
@@ -163,6 +166,7 @@ type Leadership struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the work has returned
 	err    error         // of the work
+	led    bool          // whether it led when the work returned; a call may go on after that
 
 	mu    sync.Mutex
 	until time.Time
@@ -182,6 +186,7 @@ func lead(c *candidate, token string, until time.Time) *Leadership {
 	go func() {
 		defer close(l.done)
 		defer l.timer.Stop()
+		defer func() { l.led = l.ctx.Err() == nil }()
 		l.err = c.work(l.ctx, l)
 	}()
 	return l

@@ -39,16 +39,14 @@ export class Refused extends Error {
 /** The agent has not answered in time. It may be frozen. */
 class Late extends Error {}
 
-// pauseFor ends after ms, or when the signal aborts, or when the promise ends.
-async function pauseFor(ms, signal, promise) {
-  if (signal?.aborted) return
+// pauseFor ends after ms, or when one of the signals aborts.
+async function pauseFor(ms, ...signals) {
   const stop = new AbortController()
   const end = () => stop.abort()
-  signal?.addEventListener('abort', end)
-  const slept = sleep(ms, null, { signal: stop.signal }).catch(() => {})
-  await (promise ? Promise.race([slept, promise]) : slept)
-  end()
-  signal?.removeEventListener('abort', end)
+  for (const s of signals) s?.addEventListener('abort', end)
+  if (signals.some((s) => s?.aborted)) end()
+  await sleep(ms, null, { signal: stop.signal }).catch(() => {})
+  for (const s of signals) s?.removeEventListener('abort', end)
 }
 
 /** An agent: HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:PATH. token is for --http-token-file; tls has the
@@ -122,9 +120,10 @@ export class Agent {
   }
 
   /** Stands for an election until signal aborts, and runs work(lead) each time that it leads. After a loss it waits
-   * for the work, acknowledges, and stands again. If the work returns while it leads, the election is given away, and
-   * lead gives the same value. ttl is in milliseconds: for so long a leadership is kept for a program that answers no
-   * more. options are weight, seats and prefer. */
+   * for the work, acknowledges, and stands again. If the work returns or throws while it leads, the election is given
+   * away, and lead does the same. What it throws after a loss or an abort is ignored: it is mostly that of lead.signal.
+   * ttl is in milliseconds: for so long a leadership is kept for a program that answers no more. options are weight,
+   * seats and prefer. */
   async lead(election, work, { ttl = 10_000, signal, ...options } = {}) {
     const path = `/v1/elections/${encodeURIComponent(election)}/candidacy`
     const c = { mine: null, owed: false, held: null } // the id; whether an acknowledgement is owed; what leads
@@ -141,7 +140,8 @@ export class Agent {
           if (c.held && turn.token === c.held.token) {
             c.held.extend(valid)
           } else if (!c.held && turn.state === 'leading') {
-            c.held = new Lead(election, turn.token, valid, work, this, c.mine)
+            // else the answer has come too late to begin on it
+            if (now() < valid) c.held = new Lead(election, turn.token, valid, work, this, c.mine)
           } else if (!c.held) {
             c.owed = true // of a leadership that has ended before it was seen
             continue
@@ -151,13 +151,11 @@ export class Agent {
         if (held && (lost || (turn && (turn.state !== 'leading' || turn.token !== held.token)))) {
           held.lose(lost || turn.cause || turn.state)
         }
-        await pauseFor(pause, signal, held?.done)
-        if (held?.ended) {
+        await pauseFor(pause, signal, held?.returned)
+        if (held?.returned.aborted) {
           c.held = null
           c.owed = true
-          const over = held.over()
-          const value = held.result()
-          if (!over) return value
+          if (held.led) return held.result()
         }
       }
     } finally {
@@ -200,7 +198,8 @@ class Lead {
   #candidacy
 
   constructor(election, token, valid, work, agent, candidacy) {
-    Object.assign(this, { election, token, epoch: Number(token.split(':')[0]), cause: null, ended: false })
+    const returned = new AbortController()
+    Object.assign(this, { election, token, epoch: Number(token.split(':')[0]), cause: null, returned: returned.signal })
     this.#agent = agent
     this.#candidacy = candidacy
     this.extend(valid)
@@ -208,10 +207,11 @@ class Lead {
       try {
         this.value = await work(this)
       } catch (e) {
-        this.failure = { e }
+        if (!this.over()) this.failure = { e }
       }
-      this.ended = true
+      this.led = !this.over() // a call may go on after this
       clearTimeout(this.#timer)
+      returned.abort()
     })()
   }
 
@@ -226,6 +226,7 @@ class Lead {
   }
 
   extend(valid) {
+    if (this.returned.aborted) return
     this.#valid = Math.max(this.#valid ?? 0, valid)
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.over() || this.extend(0), Math.max(this.left(), 0) + 1)
@@ -267,10 +268,15 @@ export function command(argv, grace = 5000) {
   return async (lead) => {
     const env = { ...process.env, BATUTA_TOKEN: lead.token, BATUTA_EPOCH: String(lead.epoch), BATUTA_ELECTION: lead.election }
     const child = spawn(argv[0], argv.slice(1), { detached: true, stdio: 'inherit', env })
-    let failure
-    const exit = new Promise((resolve) => {
-      child.on('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal]))
-      child.on('error', (e) => resolve((failure = e)))
+    const exit = new AbortController()
+    let code, failure
+    child.on('exit', (status, signal) => {
+      code = status ?? 128 + constants.signals[signal]
+      exit.abort()
+    })
+    child.on('error', (e) => {
+      failure = e
+      exit.abort()
     })
     const kill = (signal) => {
       try {
@@ -279,13 +285,13 @@ export function command(argv, grace = 5000) {
         // the group is gone
       }
     }
-    await pauseFor(2 ** 31 - 1, lead.signal, exit)
-    if (child.exitCode === null && child.signalCode === null && !failure) {
+    while (!exit.signal.aborted && !lead.over()) await pauseFor(3_600_000, lead.signal, exit.signal)
+    if (!exit.signal.aborted) {
       kill('SIGTERM')
-      await pauseFor(Math.max(Math.min(grace, lead.left()), 0), null, exit)
+      await pauseFor(Math.max(Math.min(grace, lead.left()), 0), exit.signal)
     }
     if (!failure) kill('SIGKILL')
-    const code = await exit
+    while (!exit.signal.aborted) await pauseFor(3_600_000, exit.signal)
     if (failure) throw failure
     return code
   }

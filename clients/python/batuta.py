@@ -152,7 +152,8 @@ class Agent:
                     if held and turn["token"] == held.token:
                         held.extend(valid)
                     elif not held and turn["state"] == "leading":
-                        held = Lead(election, turn["token"], valid, work, self, mine)
+                        if time.monotonic() < valid:  # else the answer has come too late to begin on it
+                            held = Lead(election, turn["token"], valid, work, self, mine)
                     elif not held:
                         owed = True  # of a leadership that has ended before it was seen
                         continue
@@ -163,9 +164,9 @@ class Agent:
                     stop.wait(pause)
                 elif held.done.wait(pause):
                     kept, held, owed = held, None, True
-                    if not kept.over():
-                        return kept.result()
-                    kept.result()
+                    value = kept.result()
+                    if kept.led:
+                        return value
         finally:
             if held:
                 held.lose("stopped")
@@ -196,6 +197,7 @@ class Lead:
         except BaseException as e:
             self._error = e
         finally:
+            self.led = not self.over()  # a call may go on after this
             self.done.set()
 
     def result(self):

@@ -2,11 +2,19 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -138,7 +146,43 @@ func TestProgramsInOtherLanguagesLeadInTurn(t *testing.T) {
 	}
 }
 
-// asModule runs a program that imports a client as a module, at the agent of a cluster's leader.
+// late passes calls on to an agent. The first answer by which a candidacy leads comes when its time has passed. After the work
+// has reported that it serves, the next answer does not come for a minute.
+func late(t *testing.T, agent string) (addr string) {
+	t.Helper()
+	var led, ready atomic.Bool
+	p := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: agent}) }}
+	p.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {}
+	p.ModifyResponse = func(r *http.Response) error {
+		text, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		var a struct {
+			State   string
+			ValidMS int64 `json:"valid_ms"`
+		}
+		if json.Unmarshal(text, &a) == nil && a.State == "leading" && led.CompareAndSwap(false, true) {
+			time.Sleep(time.Duration(a.ValidMS+100) * time.Millisecond)
+		}
+		return err
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/ready") {
+			ready.Store(true)
+		} else if ready.CompareAndSwap(true, false) {
+			io.Copy(io.Discard, r.Body) // then the server sees the client leave
+			select {
+			case <-time.After(time.Minute):
+			case <-r.Context().Done():
+			}
+			return
+		}
+		p.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// asModule runs a program that imports a client as a module, at the agent of a cluster's leader, and at a [late] one.
 func asModule(t *testing.T, want string, env []string, argv ...string) {
 	t.Helper()
 	t.Parallel()
@@ -149,7 +193,7 @@ func asModule(t *testing.T, want string, env []string, argv ...string) {
 			t.Fatal("no member leads")
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), argv[0], append(argv[1:], c.http["2"])...)
+	cmd := exec.CommandContext(t.Context(), argv[0], append(argv[1:], c.http["2"], late(t, c.http["2"]))...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	if out, err := cmd.Output(); err != nil || string(out) != want {
@@ -159,7 +203,7 @@ func asModule(t *testing.T, want string, env []string, argv ...string) {
 
 // As a module the client runs work in a thread, gives its value, and reads events that resume.
 func TestThePythonClientIsAModule(t *testing.T) {
-	asModule(t, "led 2\nraised 'mine'\nrefused 409\nleader leader reset\n", []string{"PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1"}, "python3", "-c", `
+	asModule(t, "led 2\nraised 'mine'\nonce 1\nrefused 409\nleader leader reset\n", []string{"PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1"}, "python3", "-c", `
 import batuta, sys, time
 steps = iter(range(10**9, 0, -100))
 time.time = lambda: next(steps)  # the clock is set back all the time
@@ -172,6 +216,15 @@ print("led", agent.lead("payroll", work, weight=2).split(":")[1])
 def fails(lead): raise KeyError("mine")
 try: agent.lead("payroll", fails)
 except KeyError as e: print("raised", e)
+runs = 0
+def once(lead):
+    global runs
+    assert lead.left() > 0
+    runs += 1
+    lead.ready()
+    time.sleep(0.6)
+    return "once"
+print(batuta.Agent(sys.argv[2]).lead("payroll", once), runs)
 try: agent.lead("default", work)
 except batuta.Refused as e: print("refused", e.code)
 first = next(agent.events())
@@ -182,9 +235,10 @@ print(first["event"], again["event"], next(agent.events(since="other-1"))["event
 
 // As a module the client runs work, gives its value, stops when it is asked to, and reads events that resume.
 func TestTheNodeClientIsAModule(t *testing.T) {
-	asModule(t, "led 2\nraised mine\nrefused 409\nstopped stopped\nleader leader reset\n", nil, "node", "--input-type=module", "-e", `
+	asModule(t, "led 2\nraised mine\nonce 1\nrefused 409\nstopped stopped\naborted undefined\nagain 2\nleader leader reset\n", nil, "node", "--input-type=module", "-e", `
 import { Agent, Refused } from '../../clients/node/batuta.mjs'
 import { strict as assert } from 'node:assert'
+import { setTimeout as sleep } from 'node:timers/promises'
 let clock = 2e12
 Date.now = () => (clock -= 1e5) // the clock is set back all the time
 const agent = new Agent('http://' + process.argv[1])
@@ -195,6 +249,14 @@ const work = async (lead) => {
 }
 console.log('led', (await agent.lead('payroll', work, { weight: 2 })).split(':')[1])
 await agent.lead('payroll', () => { throw new Error('mine') }).catch((e) => console.log('raised', e.message))
+let runs = 0
+console.log(await new Agent(process.argv[2]).lead('payroll', async (lead) => {
+  assert(lead.left() > 0)
+  runs++
+  await lead.ready()
+  await sleep(600)
+  return 'once'
+}), runs)
 await agent.lead('default', work).catch((e) => console.log('refused', e instanceof Refused && e.code))
 const stop = new AbortController()
 console.log('stopped', await agent.lead('payroll', async (lead) => {
@@ -202,6 +264,23 @@ console.log('stopped', await agent.lead('payroll', async (lead) => {
   await lead.wait(60000)
   return lead.cause
 }, { signal: stop.signal }))
+const abort = new AbortController()
+console.log('aborted', await agent.lead('payroll', async (lead) => {
+  abort.abort()
+  await sleep(60000, null, { signal: lead.signal })
+}, { signal: abort.signal }))
+let tokens = 0, mine
+const call = agent.call.bind(agent)
+agent.call = async (...of) => {
+  const answer = await call(...of)
+  mine = answer.candidacy ?? mine
+  return answer
+}
+console.log(await agent.lead('payroll', async (lead) => {
+  if (++tokens > 1) return 'again'
+  await call('DELETE', '/v1/elections/payroll/candidacy?candidacy=' + mine)
+  await sleep(60000, null, { signal: lead.signal })
+}), tokens)
 const first = async (query) => { for await (const e of agent.events(query)) return e }
 const e = await first()
 console.log(e.event, (await first({ since: e.index.slice(0, -1) + '0' })).event, (await first({ since: 'other-1' })).event)
