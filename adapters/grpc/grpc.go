@@ -5,6 +5,7 @@
 package grpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -36,7 +37,7 @@ func Health(ctx context.Context, e batuta.Elector, id batuta.ID, server *health.
 			set(healthpb.HealthCheckResponse_NOT_SERVING)
 		}
 	}
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), batuta.ErrClosed)
 }
 
 // ErrNoLeader is why a call fails that does not wait for a leader (grpc.WaitForReady).
@@ -44,7 +45,10 @@ var ErrNoLeader = errors.New("no leader is known that publishes its address")
 
 // Resolver gives the address of the leader: the value of that key in the leader's metadata (Config.Meta, --meta), HOST:PORT.
 // It is for targets "leader:///", of any member of the cluster, and follows each change of leader. A call that finds no leader fails
-// with [ErrNoLeader] in its status, or waits with grpc.WaitForReady.
+// with [ErrNoLeader] in its status, or waits with grpc.WaitForReady. When e has ended, calls fail with [batuta.ErrClosed].
+//
+// With TLS the leader's certificate must have the HOST of its address. With a target "leader:///NAME", ServerName in the
+// credentials or grpc.WithAuthority it must have that name, whichever member leads.
 func Resolver(e batuta.Elector, key string) resolver.Builder { return builder{e, key} }
 
 type builder struct {
@@ -56,23 +60,32 @@ type builder struct {
 func (builder) Scheme() string { return "leader" }
 
 // Build implements [resolver.Builder].
-func (b builder) Build(_ resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (b builder) Build(_ resolver.Target, conn resolver.ClientConn, o resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel}
+	forget := func(why error) { // the address
+		conn.UpdateState(resolver.State{})
+		conn.ReportError(why)
+	}
 	w.ended.Go(func() {
+		why := batuta.ErrClosed
 		for view, err := range b.e.Watch(ctx) {
 			if err != nil {
-				conn.ReportError(err)
-				return
+				why = err
+				break
 			}
 			addr := view.Meta[b.key]
 			if !view.Defined() || addr == "" {
-				conn.UpdateState(resolver.State{}) // forgets the address
-				conn.ReportError(ErrNoLeader)
+				forget(ErrNoLeader)
 				continue
 			}
-			conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: addr}}}}})
+			at := resolver.Address{Addr: addr}
+			if o.Authority == "" {
+				at.ServerName = addr
+			}
+			conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{at}}}})
 		}
+		forget(why)
 	})
 	return w, nil
 }
