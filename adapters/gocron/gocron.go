@@ -3,7 +3,7 @@
 //	gocron.NewScheduler(gocron.WithDistributedLocker(batutagocron.Locker(node)))
 //
 // Use one of Locker and Elector. [Locker] has a leadership wait for a run that has begun, so that no two members run a job at
-// one time. [Elector] only asks at each scheduled time.
+// one time, unless the leader is cut off. [Elector] only asks at each scheduled time.
 package gocron
 
 import (

@@ -31,7 +31,7 @@ type Lock struct {
 	e       batuta.Elector
 	id      batuta.ID
 	ctx     context.Context
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	held    atomic.Pointer[batuta.Held]
 	stopped chan struct{} // closed when nothing is waited for any more
 	release sync.Once
@@ -43,7 +43,7 @@ var _ resourcelock.Interface = (*Lock)(nil)
 // Start makes this process a candidate until it has led, ctx ends, or Close. The id is that of e's candidate.
 func Start(ctx context.Context, e batuta.Elector, id batuta.ID) *Lock {
 	l := &Lock{e: e, id: id, stopped: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancel(ctx)
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	go l.hold()
 	return l
 }
@@ -51,9 +51,9 @@ func Start(ctx context.Context, e batuta.Elector, id batuta.ID) *Lock {
 // hold waits for the leadership, and for its end.
 func (l *Lock) hold() {
 	defer close(l.stopped)
-	defer l.cancel()
 	held, err := batuta.Acquire(l.ctx, l.e)
 	if err != nil {
+		l.cancel(err)
 		return
 	}
 	l.held.Store(held)
@@ -61,14 +61,16 @@ func (l *Lock) hold() {
 	case <-held.Context().Done():
 	case <-l.ctx.Done():
 	}
+	l.cancel(context.Cause(held.Context()))
 }
 
-// Context ends when the leadership that the Lock has had ends, at the latest with the context of Start.
+// Context ends when the leadership that the Lock has had ends, at the latest with the context of Start. Its [context.Cause] is
+// why: that of the leadership, the error of [batuta.Acquire], such as [batuta.ErrClosed], or [context.Canceled] after a release.
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Close ends the candidacy. A leadership that was not released yet is released: the work must have returned.
 func (l *Lock) Close() {
-	l.cancel()
+	l.cancel(nil)
 	<-l.stopped
 	l.giveUp()
 }
@@ -108,12 +110,12 @@ func (l *Lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 // [batuta.ErrNotLeading] unless the Lock has it.
 func (l *Lock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
-		l.cancel()
+		l.cancel(nil)
 		l.giveUp()
 		return nil
 	}
 	if !l.leads() {
-		return errors.Join(batuta.ErrNotLeading, l.ctx.Err())
+		return errors.Join(batuta.ErrNotLeading, context.Cause(l.ctx))
 	}
 	return nil
 }

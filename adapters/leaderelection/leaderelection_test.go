@@ -123,10 +123,29 @@ func TestRecords(t *testing.T) {
 	}
 	go e.Lose(batuta.CauseResigned) // it waits for the release
 	<-lock.Context().Done()
+	if lost, ok := errors.AsType[*batuta.LostError](context.Cause(lock.Context())); !ok || lost.Cause != batuta.CauseResigned {
+		t.Errorf("the context ends by %v", context.Cause(lock.Context()))
+	}
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "1"}); !errors.Is(err, batuta.ErrNotLeading) {
 		t.Errorf("an update after the leadership: %v", err)
 	}
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil {
 		t.Errorf("the release: %v", err)
+	}
+}
+
+// A lock that cannot get a leadership has the reason.
+func TestTheCauseIsKept(t *testing.T) {
+	c := batutatest.New(t, 1)
+	node := c.Start("1")
+	c.Stop("1")
+	lock := adapter.Start(t.Context(), node, "1")
+	defer lock.Close()
+	<-lock.Context().Done()
+	if why := context.Cause(lock.Context()); !errors.Is(why, batuta.ErrClosed) {
+		t.Errorf("the context ends by %v", why)
+	}
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "1"}); !errors.Is(err, batuta.ErrNotLeading) || !errors.Is(err, batuta.ErrClosed) {
+		t.Errorf("an update: %v", err)
 	}
 }
