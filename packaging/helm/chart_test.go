@@ -118,6 +118,25 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
+// A cluster may have a name that YAML reads as a number, and the secret outlives the release.
+func TestNamesAreText(t *testing.T) {
+	for _, mode := range []string{"quorum", "engine"} {
+		all := objects(t, map[string]any{"mode": mode, "cluster": "123", "secret": map[string]any{"value": "s"}})
+		p := split(all)
+		if got := p.services["shop-batuta-leader"].Spec.Selector["batuta.dev/cluster"]; got != "123" {
+			t.Errorf("%s: the leader's Service selects cluster %q", mode, got)
+		}
+		if mode == "engine" && p.role.Rules[1].ResourceNames[0] != "123" {
+			t.Errorf("the Role is for Lease %q", p.role.Rules[1].ResourceNames)
+		}
+		for _, o := range all {
+			if s, ok := o.(*core.Secret); ok && s.Annotations["helm.sh/resource-policy"] != "keep" {
+				t.Error("helm uninstall deletes the secret")
+			}
+		}
+	}
+}
+
 // parts are the template of the pods, and what must go with it.
 type parts struct {
 	pod      core.PodTemplateSpec
@@ -192,8 +211,11 @@ func restricted(t *testing.T, name string, pod core.PodSpec) {
 	t.Helper()
 	c := container(pod)
 	of, all := c.SecurityContext, pod.SecurityContext
-	if *of.AllowPrivilegeEscalation || !*of.ReadOnlyRootFilesystem || of.Capabilities.Drop[0] != "ALL" || !*all.RunAsNonRoot || all.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
+	if *of.AllowPrivilegeEscalation || !*of.ReadOnlyRootFilesystem || of.Capabilities.Drop[0] != "ALL" || !*of.RunAsNonRoot || *of.RunAsUser != 65532 || *of.RunAsGroup != 65532 || all.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%q: the container has more rights than it needs", name)
+	}
+	if all.RunAsUser != nil || all.RunAsGroup != nil || all.RunAsNonRoot != nil || *all.FSGroup != 65532 {
+		t.Errorf("%q: other containers have batuta's user: %v", name, all)
 	}
 	if sidecar := len(pod.InitContainers) == 1; sidecar && *c.RestartPolicy != core.ContainerRestartPolicyAlways || !sidecar && c.RestartPolicy != nil {
 		t.Errorf("%q: restartPolicy %v of a sidecar: %v", name, c.RestartPolicy, sidecar)

@@ -111,7 +111,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
   {{- end }}
   resources:
     {{- toYaml .Values.resources | nindent 4 }}
-  securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
   {{- if ne .Values.mode "engine" }}
   volumeMounts:
     - {name: batuta-secret, mountPath: /secret, readOnly: true}
