@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes all files of a release below build/release/VERSION: archives of both commands for each platform, packages and
-# images for Linux, SBOMs and checksums. Two runs at one commit give the same files. RELEASE_PROGRAMS=batuta leaves
-# out batuta-engine, which takes minutes to compile for each platform.
+# images for Linux, SBOMs and checksums. Two runs at one commit give the same files, tagged or not.
+# RELEASE_PROGRAMS=batuta leaves out batuta-engine, which takes minutes to compile for each platform.
 # With --push it then tags the commit for each module, and pushes the tags. Without, it prints these commands.
 # usage: packaging/release.sh [--push] VERSION [PLATFORM…]     such as: packaging/release.sh 0.1.0 linux/amd64
 set -euo pipefail
@@ -61,11 +61,11 @@ for platform in "${platforms[@]}"; do
 		(cd "$out" && ../../../packaging/build.sh "$version" "$arch")
 	else
 		GOOS='' GOARCH='' go generate ./internal/lab
-		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -ldflags="-s -w -X main.release=$version" -o build/batuta ./cmd/batuta
+		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version" -o build/batuta ./cmd/batuta
 	fi
 	for program in "${programs[@]}"; do
 		if [ "$program" = batuta-engine ]; then
-			GOOS=$os GOARCH=$arch CGO_ENABLED=0 go -C engines build -trimpath -ldflags="-s -w" -o ../build/batuta-engine ./cmd/batuta-engine
+			GOOS=$os GOARCH=$arch CGO_ENABLED=0 go -C engines build -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version" -o ../build/batuta-engine ./cmd/batuta-engine
 		fi
 		pack "$program" "$os" "$arch"
 	done

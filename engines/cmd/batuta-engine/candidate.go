@@ -368,7 +368,13 @@ func (member) Transfer(context.Context, batuta.ID) error {
 	return fmt.Errorf("%w: on an engine the lead is not handed over by name; resign, and whoever claims it first has it", batuta.ErrUnfit)
 }
 
+// release is the version of a release's build (-ldflags "-X main.release=…").
+var release string
+
 func version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

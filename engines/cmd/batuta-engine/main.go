@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -50,6 +52,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 	}
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
+	root.Version = version()
+	root.SetVersionTemplate(fmt.Sprintf("batuta-engine %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(cli.FlagError)
