@@ -48,7 +48,8 @@ export class Agent {
   call(method: string, path: string, body?: unknown, timeout?: number): Promise<any>
   /** Yields events without end, and resumes. */
   events(query?: { since?: string; wait?: number; signal?: AbortSignal; election?: string; elections?: string }): AsyncGenerator<BatutaEvent>
-  /** Runs work each time that this program leads; undefined once signal aborts. */
+  /** Runs work each time that this program leads; undefined once signal aborts. What work throws after a loss or an
+   * abort is ignored. */
   lead<T>(election: string, work: (lead: Lead) => T | Promise<T>, options?: LeadOptions): Promise<T | undefined>
 }
 
