@@ -1,4 +1,9 @@
+//go:build !race
+
 package main
+
+// This file has the limits of a machine. The race detector has threads and memory of its own, beside which
+// those of this file show nothing.
 
 import (
 	"bufio"
