@@ -96,7 +96,7 @@ func (n reference) calls() string {
 			if more := op.at("description").text(); more != "" {
 				b.WriteString("\n" + more)
 			}
-			b.WriteString("\n\n| | |\n| --- | --- |\n")
+			b.WriteString("\n\n| part | content |\n| --- | --- |\n")
 			for _, p := range op.at("parameters").Content {
 				p := reference{p}
 				fmt.Fprintf(&b, "| %s `%s` | %s: %s |\n", p.at("in").text(), p.at("name").Value, p.at("schema").kind(), p.at("description").text())
