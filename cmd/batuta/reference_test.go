@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,35 +14,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/testkit/page"
 )
 
 var updateReference = flag.Bool("update-reference", false, "write the tables of docs/reference-config.md")
 
 // docs/reference-config.md has every setting, every command and the exit codes, as the code has them.
 func TestReferenceOfTheConfiguration(t *testing.T) {
-	const file = "../../docs/reference-config.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for name, want := range map[string]string{"settings": referenceSettings(), "commands": referenceCommands(), "exit codes": referenceCodes()} {
-		from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-		before, rest, ok := strings.Cut(page, from)
-		found, after, ends := strings.Cut(rest, to)
-		if !ok || !ends {
-			t.Fatalf("%s has no place for the %s between %q and %q", file, name, from, to)
-		}
-		if found != want && !*updateReference {
-			t.Errorf("the %s in %s are others: go test ./cmd/batuta -run Reference -update-reference", name, file)
-		}
-		page = before + from + want + to + after
-	}
-	if *updateReference {
-		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	page.Hold(t, "../../docs/reference-config.md", map[string]string{"settings": referenceSettings(), "commands": referenceCommands(), "exit codes": referenceCodes()},
+		*updateReference, "go test ./cmd/batuta -run Reference -update-reference")
 }
 
 // referenceSettings has a table for each section of the help.

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/testkit/page"
 )
 
 var updateReference = flag.Bool("update-reference", false, "write the generated parts of docs/reference-api.md and docs/reference-events.md")
@@ -25,34 +25,9 @@ func TestReferenceOfTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := reference{doc.Content[0]}
-	d.hold(t, "../../docs/reference-api.md", map[string]string{"calls": d.calls(), "schemas": d.schemas("Event")})
-	d.hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable(t)})
-}
-
-func (reference) hold(t *testing.T, file string, parts map[string]string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for name, want := range parts {
-		from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-		before, rest, ok := strings.Cut(page, from)
-		found, after, ends := strings.Cut(rest, to)
-		if !ok || !ends {
-			t.Fatalf("%s has no place for the %s between %q and %q", file, name, from, to)
-		}
-		if found != want && !*updateReference {
-			t.Errorf("the %s in %s are others: go test ./internal/api -run Reference -update-reference", name, file)
-		}
-		page = before + from + want + to + after
-	}
-	if *updateReference {
-		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	const again = "go test ./internal/api -run Reference -update-reference"
+	page.Hold(t, "../../docs/reference-api.md", map[string]string{"calls": d.calls(), "schemas": d.schemas("Event")}, *updateReference, again)
+	page.Hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable(t)}, *updateReference, again)
 }
 
 // reference is a mapping of the description, whose order the pages keep.

@@ -128,6 +128,7 @@ var mayImport = map[string][]string{
 	"internal/testkit/fulltest":    {},
 	"internal/testkit/memnet":      {"internal/net/transport"},
 	"internal/testkit/mutant":      {},
+	"internal/testkit/page":        {},
 	"internal/testkit/stalltest":   {"internal/clock"},
 	"internal/tidy":                {},
 	"examples/*":                   {"", "election", "election/*"},

@@ -3,39 +3,19 @@ package scenario
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/testkit/page"
 )
 
 var update = flag.Bool("update", false, "write the tables of the language into docs/scenarios.md")
 
 // docs/scenarios.md tells the language as the tables have it; -update writes that.
 func TestTheLanguageIsDocumented(t *testing.T) {
-	const file = "../../../docs/scenarios.md"
-	bytes, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(bytes)
-	for name, entries := range map[string][]entry{"settings": settingEntries(), "steps": stepEntries(false), "demands": stepEntries(true)} {
-		from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-		before, rest, ok := strings.Cut(text, from)
-		found, after, ends := strings.Cut(rest, to)
-		if !ok || !ends {
-			t.Fatalf("%s has no place for the %s between %q and %q", file, name, from, to)
-		}
-		want := table(entries, name == "settings")
-		if found != want && !*update {
-			t.Errorf("the %s in %s are others: take them over with go test ./internal/sim/scenario -run Documented -update", name, file)
-		}
-		text = before + from + want + to + after
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	page.Hold(t, "../../../docs/scenarios.md", map[string]string{
+		"settings": table(settingEntries(), true), "steps": table(stepEntries(false), false), "demands": table(stepEntries(true), false),
+	}, *update, "go test ./internal/sim/scenario -run Documented -update")
 }
 
 func table(entries []entry, defaults bool) string {
