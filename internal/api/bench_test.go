@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -15,26 +16,36 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
 
+// benched starts a node with its API, and gives a client of it, until the benchmark ends.
+func benched(b *testing.B, config batuta.Config) (node *batuta.Node, client *api.Client, addr string) {
+	node, err := batuta.Start(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { node.Close() })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	addr = l.Addr().String()
+	s := api.NewServer(node, addr, "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	b.Cleanup(func() { s.Close(context.Background()) })
+	if client, err = api.NewClient(addr, api.Access{}); err != nil {
+		b.Fatal(err)
+	}
+	return node, client, addr
+}
+
 // BenchmarkStatus asks a real node for its status, client and server in one
 // process:
 //
 //	go test ./internal/api -run '^$' -bench Status -cpu 1
 func BenchmarkStatus(b *testing.B) {
-	node, err := batuta.Start(b.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer node.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := api.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
-	go s.Serve(l)
-	defer s.Close(b.Context())
+	_, _, addr := benched(b, batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
 	began := time.Now()
 	for b.Loop() {
-		resp, err := http.Get("http://" + l.Addr().String() + "/v1/status")
+		resp, err := http.Get("http://" + addr + "/v1/status")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -50,22 +61,7 @@ func BenchmarkStatus(b *testing.B) {
 //
 //	go test ./internal/api -run '^$' -bench Renew
 func BenchmarkRenew(b *testing.B) {
-	node, err := batuta.Start(b.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer node.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := api.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
-	go s.Serve(l)
-	defer s.Close(b.Context())
-	client, err := api.NewClient(l.Addr().String(), api.Access{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	_, client, _ := benched(b, batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
 	ask := candidacy.Request{TTL: "1m"}
 	stand := func() candidacy.Turn {
 		t, err := client.Stand(b.Context(), "payroll", ask)
@@ -91,22 +87,7 @@ func BenchmarkRenew(b *testing.B) {
 //
 //	go test ./internal/api -run '^$' -bench Resign -benchtime 300x
 func BenchmarkResign(b *testing.B) {
-	node, err := batuta.Start(b.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", DataDir: b.TempDir(), Algorithm: bully.New()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer node.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := api.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
-	go s.Serve(l)
-	defer s.Close(b.Context())
-	client, err := api.NewClient(l.Addr().String(), api.Access{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	node, client, _ := benched(b, batuta.Config{ID: "1", Listen: "127.0.0.1:0", DataDir: b.TempDir(), Algorithm: bully.New()})
 	var answer any
 	for _, way := range []struct {
 		name   string
