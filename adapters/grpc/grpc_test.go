@@ -47,7 +47,7 @@ func dial(t *testing.T, target string, options ...grpc.DialOption) *grpc.ClientC
 	return conn
 }
 
-// A client of the health service is told when the member begins and ceases to lead.
+// A client of the health service receives when the member begins and ceases to lead.
 func TestHealth(t *testing.T) {
 	e := batutatest.NewElector(t)
 	addr, h := serve(t)

@@ -17,7 +17,7 @@ const (
 	atLast = 2 * time.Second        // for the candidacy to end
 )
 
-// Lead stands for an election until ctx is done, and runs work each time that this program leads. The context of the
+// Lead is a candidate in an election until ctx is done, and runs work each time that this program leads. The context of the
 // work is cancelled when the leadership is over: the work must return soon then. Only after that the loss is
 // acknowledged, and only then another member leads. If the agent dies or freezes, the context is cancelled before
 // others may begin (with --algorithm quorum; with best effort they may begin earlier).

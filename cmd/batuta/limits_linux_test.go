@@ -2,8 +2,8 @@
 
 package main
 
-// This file has the limits of a machine. The race detector has threads and memory of its own, beside which
-// those of this file show nothing.
+// This file has the limits of a machine. The race detector has threads and memory of its own, so that
+// those of this file show nothing with it.
 
 import (
 	"bufio"

@@ -30,7 +30,7 @@ type Role int
 const (
 	Nobody  Role = iota
 	Read         // reads
-	Stand        // stands for the named elections of its grant
+	Stand        // is a candidate in the named elections of its grant
 	Operate      // changes: resign, campaign, add and remove members
 )
 
@@ -52,7 +52,7 @@ type Grant struct {
 	Limit int      // candidacies at the same time
 }
 
-// May reports whether the client may stand for an election.
+// May reports whether the client may be a candidate in an election.
 func (g Grant) May(election string) bool {
 	return g.Role >= Operate || g.Role == Stand && slices.ContainsFunc(g.Names, func(pattern string) bool {
 		prefix, ok := strings.CutSuffix(pattern, "*")

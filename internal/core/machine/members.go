@@ -230,8 +230,8 @@ func (m *Machine) Members() []MemberView {
 		}
 	}
 	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.tenure.Held().Epoch, m.now, m.eligibility()
-	views[m.me].Electing = slices.ContainsFunc(m.alarms.Names(), func(timer string) bool {
+	views[m.me].Electing = !m.alarms.First(func(timer string) bool {
 		return timer == timerHandover || !strings.HasPrefix(timer, ownTimers)
-	})
+	}).IsZero()
 	return views
 }

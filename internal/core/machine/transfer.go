@@ -6,8 +6,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file hands the lead over to a member by name. The leader steps down and names its heir; the
-// heir claims at once, and the rest leave the contest to it for T.
+// This file hands leadership over to a member by name. The leader steps down and names its heir. The
+// heir claims at once, and the rest leave the contest to it for T. Then they ask all members who leads,
+// because the heir may have claimed.
 
 // inheritance is the member to which the lead is left, by its last leader or, while we drain, by
 // us.
