@@ -23,9 +23,7 @@ type knownFailure struct {
 
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
-var knownFailures = []knownFailure{
-	{"ring_leader_passed_on", invariant.OneEpoch, "A member that has passed on who won finds the winner silent, over links as slow as is tolerated, and wins a round of its own under the same epoch."},
-}
+var knownFailures []knownFailure
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.
@@ -55,6 +53,10 @@ func TestKnownFailures(t *testing.T) {
 // docs/verification.md lists them for readers; -update writes that.
 func TestKnownFailuresAreDocumented(t *testing.T) {
 	var b strings.Builder
+	if len(knownFailures) == 0 {
+		documented(t, "docs/verification.md", "known failures", "There is none at present.\n")
+		return
+	}
 	b.WriteString("| scenario | what it misses | why |\n| --- | --- | --- |\n")
 	for _, k := range knownFailures {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.scenario, k.misses, k.why)

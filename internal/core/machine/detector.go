@@ -187,7 +187,11 @@ func (m *Machine) unvouched(why string) {
 		return
 	}
 	i := m.index[m.tenure.Held().Leader.ID]
-	if m.members[i].link {
+	switch peer := &m.members[i]; {
+	case peer.link && peer.heard.After(m.inquired):
+		m.loseLeader(election.CauseSilent, false, why) // it was received since, and leads no more
+		return
+	case peer.link:
 		m.hangUp(i)
 	}
 	m.markDown(i, election.CauseSilent, false, why)
