@@ -275,6 +275,7 @@ func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
 }
 
 func TestACrowdOfStrangersDoesNotKeepMembersOut(t *testing.T) {
+	t.Parallel()
 	patient := func(c *Config) { c.TMax = 2 * time.Second } // a slow machine still brings them all in before the first is cut off
 	c := newCluster(t, 2)
 	n := c.start("2", patient)

@@ -101,6 +101,7 @@ func TestAnotherServerAtADeadMembersAddressRefusesNobody(t *testing.T) {
 
 // A member without the secret, and one with it, refuse each other: one of them leads.
 func TestAMemberWithoutTheSecretDoesNotLeadBesideOneWithIt(t *testing.T) {
+	t.Parallel()
 	for _, secured := range []ID{"1", "2"} {
 		c := newCluster(t, 2)
 		secret := withSecret(secretFile(t, security.NewSecret()))

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -45,14 +46,34 @@ func documents(t *testing.T, path string) (docs []map[string]any) {
 	}
 }
 
+// TestMain removes the binary at the end.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(built.dir)
+	os.Exit(code)
+}
+
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
 // batuta is the binary, built once for all tests that need it.
 func batuta(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "batuta")
-	if out, err := exec.Command("go", "build", "-o", path, "../cmd/batuta").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "batuta-packaging-"); built.err != nil {
+			return
+		}
+		if out, err := exec.Command("go", "build", "-o", built.dir, "../cmd/batuta").CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return path
+	return filepath.Join(built.dir, "batuta")
 }
 
 // variables are the BATUTA_ variables that a file sets.

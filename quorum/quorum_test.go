@@ -30,9 +30,9 @@ func TestScenarios(t *testing.T) {
 
 // A guard may attest the end of its leader, or not, late and twice.
 func TestSoakAttested(t *testing.T) {
-	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", Option: "attested", From: 1, To: fulltest.Size[uint64](1000, 5000)})
+	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", Option: "attested", From: 1, To: fulltest.Size[uint64](300, 5000)})
 }
 
 func TestSoak(t *testing.T) {
-	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](1000, 5000)})
+	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](300, 5000)})
 }

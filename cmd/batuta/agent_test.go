@@ -22,6 +22,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // lone is an agent without other members, with its output in the test's hands.
@@ -134,6 +135,7 @@ func TestMetricsBesideHealth(t *testing.T) {
 
 // A watcher is told the current view and what follows, until the agent leaves.
 func TestWatch(t *testing.T) {
+	fulltest.Parallel(t)
 	a := startLone(t, "--events", "json")
 	_, rest, _ := strings.Cut(said(t, bufio.NewScanner(a.stdout), `"ready"`), `"http":"`)
 	at, _, _ := strings.Cut(rest, `"`)

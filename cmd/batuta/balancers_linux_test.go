@@ -92,6 +92,7 @@ func (l *lan) shipped(name string) string {
 
 // The balancers that examples/ shows how to set up, with the very files that are there.
 func TestLoadBalancers(t *testing.T) {
+	fulltest.Parallel(t)
 	t.Run("haproxy", func(t *testing.T) {
 		testBalancer(t, "127.0.0.1:8080", ":8080", func(l *lan, _ int) {
 			l.daemon("client", "haproxy", "-db", "-f", l.shipped("haproxy/haproxy.cfg"))

@@ -162,8 +162,10 @@ func TestMinMembersOfProcesses(t *testing.T) {
 // While the cluster is paused no process takes the lead of a leader that is killed, not even one that was started
 // meanwhile. Any agent that knows of the pause ends it.
 func TestPauseOfProcesses(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, algorithm := range []string{"bully", "quorum"} {
 		t.Run(algorithm, func(t *testing.T) {
+			fulltest.Parallel(t)
 			c, err := newCluster(3, "--algorithm", algorithm)
 			if err != nil {
 				t.Fatal(err)
@@ -204,8 +206,10 @@ func TestPauseOfProcesses(t *testing.T) {
 // Two machines and a witness have one leader while any two of the three are up, whether the witness was on the first
 // list or has joined; the witness never leads.
 func TestAWitnessVotesAndNeverLeads(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, joins := range []bool{false, true} {
 		t.Run(fmt.Sprintf("joins=%t", joins), func(t *testing.T) {
+			fulltest.Parallel(t)
 			c, err := newCluster(3)
 			if err != nil {
 				t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // A member is killed at system calls that write, sync or rename a file of its data directory, from its first
@@ -22,6 +23,7 @@ import (
 // announced: neither its epoch nor its vote is forgotten. strace counts the calls of each thread, so that of calls that
 // threads share not each one is tried.
 func TestCrashPointsOfTheDisk(t *testing.T) {
+	fulltest.Parallel(t)
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		if os.Getenv("BATUTA_TEST_NETNS") != "" {
@@ -32,6 +34,7 @@ func TestCrashPointsOfTheDisk(t *testing.T) {
 	for _, algorithm := range []string{"bully", "quorum"} {
 		for _, call := range []string{"pwrite64", "fdatasync", "fsync", "renameat", "mkdirat"} {
 			t.Run(algorithm+"/"+call, func(t *testing.T) {
+				fulltest.Parallel(t)
 				for n := 1; ; n++ {
 					dir := filepath.Join(t.TempDir(), "data")
 					trace := []string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}

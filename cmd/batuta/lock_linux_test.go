@@ -11,6 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
@@ -96,6 +97,7 @@ func (c *crew) next(what string) *runtest.Worker {
 // A lock passes on when its command ends, when its client is killed or frozen, and when its agent is. Under a
 // quorum two commands never run at once.
 func TestALockPassesOn(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, algorithm := range []string{"bully", "quorum"} {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()

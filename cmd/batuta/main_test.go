@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		often() // the child of a command that ran in the test's own process
 	}
 	if programs[filepath.Base(os.Args[0])] == nil {
-		fulltest.MostlyWait(4)
+		fulltest.MostlyWait(6)
 	}
 	testscript.Main(m, programs)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // The last member is not removed before the user has confirmed it; without a terminal, --yes does.
@@ -78,6 +79,7 @@ func TestOnlyAYesConfirms(t *testing.T) {
 
 // A quorum of three with one crashed: removing another up member leaves no majority.
 func TestTheLastMajorityIsRemovedOnlyOnceConfirmed(t *testing.T) {
+	fulltest.Parallel(t)
 	c, now := startQuorum(t)
 	var crashed, other *member
 	for _, m := range c.members {

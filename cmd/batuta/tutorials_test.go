@@ -27,6 +27,7 @@ import (
 //
 // In printed lines … matches anything, and a space any number of them.
 func TestTutorials(t *testing.T) {
+	fulltest.Parallel(t)
 	pages, err := filepath.Glob("../../docs/tutorial-*.md")
 	if err != nil || len(pages) < 3 {
 		t.Fatalf("found the tutorials %q: %v", pages, err)

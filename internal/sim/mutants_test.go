@@ -47,7 +47,7 @@ func TestMutants(t *testing.T) {
 	if raced {
 		t.Skip("mutants are compiled without -race")
 	}
-	every := fulltest.Size(20, 1)
+	every := fulltest.Size(40, 1)
 	var tried []mutant.Mutant
 	for i, m := range mutants() {
 		if i%every == 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 		hook(os.Args[2], os.Args[3:])
 		return
 	}
+	fulltest.MostlyWait(8)
 	os.Exit(m.Run())
 }
 
