@@ -29,24 +29,22 @@ import (
 const partingTime = 10 * time.Second
 
 // The text of "batuta agent --help".
-const agentLong = `agent runs one member of a cluster until SIGTERM or SIGINT, upon which it
-resigns, lets the others elect, and ends with exit code 0; with --leave the
-others strike it off their lists too. A member that another removes
-ends with exit code 1. Events go to standard output, logs to standard error.
-SIGHUP reads log-level anew from the --config file, and the files of secrets,
+const agentLong = `agent runs one member of a cluster until SIGTERM or SIGINT. Then it resigns, another member is
+elected, and it ends with exit code 0; with --leave it is removed from the member list too. A
+member that is removed ends with exit code 1. Events go to standard output, logs to standard
+error. SIGHUP reads log-level again from the --config file, and the files of secrets,
 certificates, tokens and elections.
 
 Without --config the file is /etc/batuta.yaml, if it is there and neither --id nor --listen
 is given: with one of these the member is another than this machine's. --config '' reads none.
 
-Members know each other by a fixed list (--member), or by joining any member of
-the cluster (--join). The first of all names nobody; or all name each other, and
-each has --join too. With --member alone nobody joins who is not on the list.
+Give all members the same --member list: then only its members, and those of batuta members add,
+take part. Or start one member without a list, and each other with --join and the address of any
+running member. With both, members of the list start the cluster and further ones join it.
 
-A quorum (--algorithm quorum) is founded by the same --member list at every member, of
-whom each must reach more than half of the others once; or by one that names nobody, and
-grows: the others --join. Either way each has a --data-dir of its own, others may --join
-later, and a start after the first may keep the first list.
+With --algorithm quorum each member needs a --data-dir of its own. With the same --member list,
+each waits at its first start until it has reached more than half of the others. Or one member
+starts without a list, and the others --join it. Later starts may keep the flags of the first.
 
 With --elections-file FILE the agent is a candidate for each named election in FILE, one per
 line, and leads its share of them. A command after a name runs while this member leads that
@@ -68,7 +66,7 @@ func newAgentCommand(e env) *cobra.Command {
   batuta agent --id 3 --listen 127.0.0.1:7403 --http 127.0.0.1:7503 \
     --member 1=127.0.0.1:7401 --member 2=127.0.0.1:7402
 
-  # a cluster that is born from one member, and grows
+  # a cluster that starts with one member, and grows
   batuta agent --id 1 --listen 127.0.0.1:7401
   batuta agent --id 2 --listen 127.0.0.1:7402 --join 127.0.0.1:7401
 
@@ -77,7 +75,7 @@ func newAgentCommand(e env) *cobra.Command {
   batuta agent --algorithm quorum --id 2 --listen 10.0.0.2:7400 --data-dir /var/lib/batuta \
     --join 10.0.0.1:7400
 
-  # a member that gives up the lead while its service is not well
+  # a member that does not lead while its service is unhealthy
   batuta agent --config /etc/batuta.yaml --check 'curl -fsS http://127.0.0.1:8080/healthz'
 
   # a candidate for each of a thousand elections, with a worker for each that it leads
@@ -273,7 +271,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 		checks := api.NewHealthServer(a.node, version(), a.log, server)
 		go func() {
 			if err := checks.Serve(health); err != nil {
-				a.log.Error("health checks are answered no more", "error", err)
+				a.log.Error("health checks are not answered any more", "error", err)
 			}
 		}()
 		ends = append(ends, checks.Close)

@@ -46,7 +46,7 @@ func (a *agentRun) printEvents(ready api.Line) {
 		defer mu.Unlock()
 		err := write(l, a.stdout)
 		if err != nil {
-			a.log.Warn("events are not printed any more: nobody reads them", "error", err)
+			a.log.Warn("events are not printed any more: standard output has no reader", "error", err)
 		}
 		return err == nil
 	}

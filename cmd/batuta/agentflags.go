@@ -173,7 +173,7 @@ func parseMembers(list []string) ([]batuta.Peer, error) {
 			return nil, err
 		}
 		if earlier, twice := seen[p.ID]; twice && earlier != p.Addr {
-			return nil, cli.Usagef("--member %s stands for both %s and %s; keep one", p.ID, earlier, p.Addr)
+			return nil, cli.Usagef("--member %s has both %s and %s; keep one", p.ID, earlier, p.Addr)
 		} else if twice {
 			continue
 		}

@@ -170,7 +170,7 @@ func newLeaderCommand(e env) *cobra.Command {
 		Long: `leader prints the leader's id, or with --meta KEY what the leader publishes under
 that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
 known, and with 1 when the leader publishes nothing under that key. With --election NAME it is
-the leader of one of many elections; exit code 5 when there is none of that name.`,
+the leader of a named election; exit code 5 when there is none of that name.`,
 		Example: `  batuta leader --agent 127.0.0.1:7501
   curl -fsS "$(batuta leader --meta url)/orders"
   batuta leader --election shard-17
@@ -210,7 +210,7 @@ func newResignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "resign",
 		Short: "Make the leader step down",
-		Long: `resign has the leader of the cluster's own election give it up, after its work has stopped.
+		Long: `resign makes the leader of the cluster's own election step down, after its work has stopped.
 Any agent may be asked: it passes this on to the leader. The command prints which member
 leads next. Exit code 3 when no leader is known.
 
@@ -236,12 +236,12 @@ func newPauseCommand(e env) *cobra.Command {
 	var length time.Duration
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "pause",
-		Short: "Keep the lead where it is during maintenance",
-		Long: `pause keeps the cluster's own election with its leader: no other member takes the lead, whether
+		Short: "Keep the leader during maintenance",
+		Long: `pause keeps the cluster's own election with its leader: no other member takes over, whether
 the leader is alive, fails its check or is stopped. The leader that returns leads again. Any agent
 may be asked. All members report the pause, and it ends by itself after --for, or by batuta resume.
 
-batuta resign and batuta transfer still move the lead. Exit code 3 when no leader is known.`,
+batuta resign and batuta transfer still move leadership. Exit code 3 when no leader is known.`,
 		Example: `  batuta pause --for 30m --agent 127.0.0.1:7501
   batuta resume --agent 127.0.0.1:7502`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
@@ -256,7 +256,7 @@ batuta resign and batuta transfer still move the lead. Exit code 3 when no leade
 		if err := json.Unmarshal(raw, &done); err != nil || a.json || done.Paused == nil {
 			return a.report(raw, "paused")
 		}
-		return a.report(raw, fmt.Sprintf("paused until %s; %s keeps the lead", done.Paused.Until.Format(time.RFC3339), done.Paused.Leader))
+		return a.report(raw, fmt.Sprintf("paused until %s; %s stays leader", done.Paused.Until.Format(time.RFC3339), done.Paused.Leader))
 	})
 	cmd.Flags().DurationVar(&length, "for", time.Hour, "end the pause after `DURATION`")
 	cli.ByHand(cmd.Flags(), "for")
@@ -283,7 +283,7 @@ func newCampaignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "campaign",
 		Short: "Call an election",
-		Long: `campaign has the member asked call an election, and stand again if it has resigned. The
+		Long: `campaign makes the member asked call an election, and a candidate again if it has resigned. The
 command prints which member leads then: a leader that is alive, and that no member outranks, stays.`,
 		Example: "  batuta campaign --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
@@ -363,8 +363,8 @@ func newWatchCommand(e env) *cobra.Command {
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "watch",
 		Short: "Stream events",
-		Long: `watch prints what an agent sees, one event a line: of the cluster's own election, with
---election NAME of one of many, and with --all of all. If the connection ends, it goes on
+		Long: `watch prints the events of an agent, one per line: of the cluster's own election, with
+--election NAME of a named one, and with --all of all. If the connection ends, it goes on
 after the last event when the agent answers again within 5 s; else the exit code is 4.`,
 		Example: `  batuta watch --agent 127.0.0.1:7501
   batuta watch --election shard-17

@@ -137,14 +137,14 @@ func TestASignalThatComesTwiceHandsOver(t *testing.T) {
 	}
 	a := startLone(t, "--on-lose", hook)
 	out := bufio.NewScanner(a.stdout)
-	said(t, out, "leads: this member")
+	said(t, out, "this member (")
 	for range 2 {
 		if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond) // or the kernel may make one of the two
 	}
-	said(t, out, "leads no more")
+	said(t, out, "lost leadership, epoch")
 	for out.Scan() { // to the end
 	}
 	if err := a.cmd.Wait(); err != nil {

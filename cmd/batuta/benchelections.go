@@ -25,12 +25,12 @@ func newBenchElectionsCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elections",
 		Short: "Measure many elections on one cluster on loopback",
-		Long: `elections starts members as child processes on loopback, all of which stand for all of
+		Long: `elections starts members as child processes on loopback, each a candidate for all of
 many elections, and measures until each is led again, as every other member sees it, and
 the new leader's work has begun: after a cold start of all, counted from before the first
 process begins; in each round after kill -9 of one member, after kill -9 of the
 coordinator, and after a drain of one member is asked for, counted from just before that.
-Then the cluster is left at rest: what the busiest member takes of one core, the resident
+Then the cluster is left idle: what the busiest member takes of one core, the resident
 memory of the largest, and the bytes that all of them together send in a second.
 Progress goes to standard error.`,
 		Example: `  batuta bench elections --nodes 5 --count 10000
@@ -298,7 +298,7 @@ coordinator is lost  %s
 
 cold start  %.0f ms until all are led
 drain       %.0f ms until a member leads none
-at rest     %.1f %% of one core (the busiest member), %.0f MiB (the largest), %.0f bytes a second (all)
+idle        %.1f %% of one core (the busiest member), %.0f MiB (the largest), %.0f bytes a second (all)
 `, f.Elections, f.Nodes, b.algorithm, b.rounds, f.MemberLoss, f.CoordinatorLoss, f.AllLed, f.Drain, f.CPU, f.RSS, f.Bytes)
 	return err
 }

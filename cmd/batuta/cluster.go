@@ -355,12 +355,12 @@ func (m *member) checkOrder(l api.Line) error {
 	case l.Event != "leader" && l.Event != "lost" && l.Event != "renewed":
 		return nil
 	case l.Epoch < m.epoch:
-		return fmt.Errorf("member %s tells epoch %d after epoch %d", m.id, l.Epoch, m.epoch)
+		return fmt.Errorf("member %s reports epoch %d after epoch %d", m.id, l.Epoch, m.epoch)
 	case l.Event == "leader" && m.leader != "":
 		return fmt.Errorf("member %s follows %s of epoch %d without having lost %s of epoch %d", m.id, l.Leader, l.Epoch, m.leader, m.epoch)
 	case m.epoch == 0: // its first view may be that a leadership has ended
 	case l.Event == "lost" && (l.Leader != m.leader || l.Epoch != m.epoch):
-		return fmt.Errorf("member %s has lost %s of epoch %d, whom it did not follow", m.id, l.Leader, l.Epoch)
+		return fmt.Errorf("member %s has lost %s of epoch %d, which it did not follow", m.id, l.Leader, l.Epoch)
 	}
 	return nil
 }

@@ -42,9 +42,9 @@ func newConfigCheckCommand(e env) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
 		Use:   "check [agent flags]",
-		Short: "Tell whether an agent would start with this configuration",
+		Short: "Check whether an agent would start with it",
 		Long: `check reads flags, environment and --config file as "batuta agent" and "batuta run" do,
-and tells the first fault, with exit code 2. It opens no port and no directory. Without --config
+and prints the first fault, with exit code 2. It opens no port and no directory. Without --config
 the file is /etc/batuta.yaml, if it is there.`,
 		Example: `  batuta config check --config /etc/batuta.yaml
   BATUTA_HEARTBEAT=1h batuta config check`,

@@ -99,10 +99,10 @@ func newTransferCommand(e env) *cobra.Command {
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "transfer ID",
 		Short: "Hand leadership to a member",
-		Long: `transfer has the leader make way for one member, which leads next: the leader's work
-is stopped first, and the command ends when the other leads. It is refused where that
-one is down, does not stand for election, or would lose the lead again to a member that
-outranks it; with --no-preempt on all of them any member keeps what it is given.
+		Long: `transfer hands leadership over to one member: the leader's work is stopped first, and the
+command ends when that member leads. It is refused if the member is down, is not a candidate, or
+would lose leadership again to a member that outranks it. With --no-preempt on all members each
+of them keeps leadership once it has it.
 
 Any agent may be asked: it passes this on to the leader. With --election NAME (batuta
 elections) a named election is handed over. Exit code 3 when no leader is known, 5 for an
@@ -165,7 +165,7 @@ their work has stopped. Any agent may be asked.
 If that member leads the cluster itself, it resigns then, as by batuta resign, and another
 leads. Where no other member could, it still leads the cluster, which the command reports.
 
-It is refused when no other member stands for one of them. With --force those are given up,
+It is refused when one of them has no other candidate. With --force those are given up,
 too, and no member leads them.`,
 		Example: `  batuta drain 3 --agent 127.0.0.1:7501 && ssh host3 reboot
   batuta undrain 3 --agent 127.0.0.1:7501`,
@@ -200,7 +200,7 @@ too, and no member leads them.`,
 		}
 		return a.report(raw, state)
 	})
-	cmd.Flags().BoolVar(&force, "force", false, "also give up what no other member stands for; no member leads that then")
+	cmd.Flags().BoolVar(&force, "force", false, "also give up elections that have no other candidate; no member leads them then")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "wait for up to `DURATION` until that member leads none; 0s: do not wait")
 	return cmd
 }
@@ -230,7 +230,7 @@ func (a *asking) awaitDrained(ctx context.Context, c *api.Client, id string, wai
 		select {
 		case <-look.C:
 		case <-over:
-			return fmt.Errorf("%s is drained, but after %v still leads %d elections, whose work has not stopped: %s", id, wait, len(left), some(left))
+			return fmt.Errorf("%s is drained, but after %v still leads %d elections, as their work has not stopped: %s", id, wait, len(left), some(left))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -44,9 +44,9 @@ func newLabCommand(e env) *cobra.Command {
 		Use:   "lab [FILE]",
 		Short: "Watch and break elections in the browser",
 		Long: `lab serves the lab's page until it is interrupted: the simulator of "batuta sim",
-compiled to WebAssembly, which runs in the browser and asks nobody else. Choose an
+compiled to WebAssembly, which runs in the browser, without a connection. Choose an
 algorithm, play, pause and scrub, click members and links to crash, freeze or cut
-them; each act is a line of a scenario that "batuta sim run" plays to the same trace.
+them; the acts are a scenario that "batuta sim run" plays to the same trace.
 
 From a checkout, or after go install, the simulator is built by the go command first.
 --static writes the same page into a directory, for any web server. FILE is an incident

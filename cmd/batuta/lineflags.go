@@ -59,7 +59,7 @@ func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedu
 		return nil, cli.Usagef("%s: %w", l.flag, cli.Unread(err))
 	}
 	if err := (jobs.Config{Lines: l.lines, Meta: a.membership.meta}).Check(); err != nil {
-		return nil, cli.Usagef("--jobs: beside what --meta has, a member tells of the last tick of each job: %w", err)
+		return nil, cli.Usagef("--jobs: besides --meta, a member publishes the last scheduled time of each job: %w", err)
 	}
 	return l, nil
 }

@@ -18,14 +18,14 @@ type manager struct{ *systemd.Notifier }
 func tellManager(a *agentRun) *manager {
 	notifier, err := systemd.Open(a.lookup, os.Getpid())
 	if err != nil {
-		a.log.Warn("the service manager is not told", "error", err)
+		a.log.Warn("the service manager is not notified", "error", err)
 	}
 	m := &manager{notifier}
 	if notifier == nil {
 		return m
 	}
 	if err := m.Ready(); err != nil {
-		a.log.Warn("the service manager is not told", "error", err)
+		a.log.Warn("the service manager is not notified", "error", err)
 	}
 	go m.tellViews(a.node)
 	if m.Beat() > 0 {

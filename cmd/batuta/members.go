@@ -25,9 +25,9 @@ func newMembersCommand(e env) *cobra.Command {
 		Use:   "members",
 		Short: "List, add or remove members",
 		Long: `members lists the members as the agent asked sees them; add and remove change the list.
-The states are what the leader tells. LAST HEARD is when the agent asked last heard a member
-itself: two followers do not talk to each other at rest, and "-" stands there.
-MARK marks the leader, and the member asked.`,
+The states are those that the leader publishes. LAST SEEN is when the agent asked last received a
+message from a member; it is "-" between two followers, which exchange none while idle.
+MARK marks the leader, and the member asked. METADATA is what members publish (--meta).`,
 		Example: "  batuta members --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		if a.json {
@@ -42,13 +42,13 @@ MARK marks the leader, and the member asked.`,
 // printMembers prints the members of a status.
 func (a *asking) printMembers(s api.Status) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	head, tells := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(s.Members, func(m api.Member) bool { return len(m.Meta) > 0 })
+	head, publishes := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tELIGIBILITY\tEPOCH\tLAST SEEN", slices.ContainsFunc(s.Members, func(m api.Member) bool { return len(m.Meta) > 0 })
 	reaps := slices.ContainsFunc(s.Members, func(m api.Member) bool { return !m.ReapedAt.IsZero() })
 	if reaps {
 		head += "\tREMOVED IN"
 	}
-	if tells {
-		head += "\tTELLS"
+	if publishes {
+		head += "\tMETADATA"
 	}
 	fmt.Fprintln(out, head)
 	for _, m := range s.Members {
@@ -65,7 +65,7 @@ func (a *asking) printMembers(s api.Status) error {
 		} else if reaps {
 			fmt.Fprintf(out, "\t%v", max(time.Until(m.ReapedAt.Time), 0).Round(time.Second))
 		}
-		if tells {
+		if publishes {
 			fmt.Fprintf(out, "\t%s", cmp.Or(api.Pairs(m.Meta), "-"))
 		}
 		fmt.Fprintln(out)
@@ -151,13 +151,13 @@ Before it removes the last member, or leaves a quorum without a majority, the co
 asks on a terminal. Elsewhere it needs --yes, and ends with exit code 2 without it.
 
 Of a quorum a majority decides on it. It is refused where too few of the voters that are
-left are reached to lead, unless --yes or --force is given: then nobody leads until more than
+left are reached to lead, unless --yes or --force is given: then no member leads until more than
 half of them are back. What is left of a lost majority is refused all the same: start enough
 of the others again, with their data directories, or see batuta recover.`,
 		Example: "  batuta members remove 4 --agent 127.0.0.1:7501\n  batuta members remove 1 --yes",
 		Args:    cli.Exactly("ID", "4"),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; nobody leads until more are back")
+	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; no member leads until more are back")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before the last member is removed, or the last majority of a quorum")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		id := a.args[0]

@@ -37,7 +37,7 @@ func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
 	case restart:
 		return nil, cli.Usagef("--restart does not go with --schedule, which starts the command again: leave one out")
 	case of.wire.name != "batuta":
-		return nil, cli.Usagef("--schedule does not go with --wire %s, by which members cannot tell each other of ticks", of.wire.name)
+		return nil, cli.Usagef("--schedule does not go with --wire %s, which cannot carry scheduled times", of.wire.name)
 	}
 	ticks, err := schedule.Parse(f.schedule)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
 	}
 	p := &runner.Plan{Schedule: ticks, SkipMissed: skips, Meta: of.membership.meta}
 	if err := p.Check(); err != nil {
-		return nil, cli.Usagef("--schedule: beside what --meta has, a member tells of its last tick: %w", err)
+		return nil, cli.Usagef("--schedule: besides --meta, a member publishes its last scheduled time: %w", err)
 	}
 	return p, nil
 }

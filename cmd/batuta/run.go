@@ -26,30 +26,28 @@ const runLong = `run joins a cluster as "batuta agent" does, and runs COMMAND on
 member leads: in a process group of its own, with BATUTA_ID, BATUTA_ELECTION,
 BATUTA_EPOCH and BATUTA_TOKEN in its environment, and no shell in between.
 
-When the lead is lost, the whole group gets SIGTERM, and SIGKILL after --grace.
-The lead is given to another only once nothing of the group is left. When batuta
-itself is killed, or stuck for longer than the others wait, a guard process kills
-the group at once: another member may lead already.
+When leadership is lost, the whole group gets SIGTERM, and SIGKILL after --grace. No other
+member leads before all of the group has ended. If batuta itself is killed, or stuck for longer
+than the others wait, a guard process kills the group at once: another member may lead already.
 
 When COMMAND ends with exit code 0, batuta resigns and ends with 0 too (with
---restart it starts COMMAND again). When COMMAND fails, batuta resigns, lets
-another member try, and campaigns again after a pause that doubles from a second
-to a minute.
+--restart it starts COMMAND again). When COMMAND fails, batuta resigns, another member may run
+it, and this one is a candidate again after a pause that doubles from a second to a minute.
 
-With --schedule COMMAND runs at each tick instead, on the leader alone and one at a
-time, with the tick in BATUTA_TICK. A run that outlives the lead is stopped as above;
-a tick that fell due while nobody led, or while a run lasted, is run once, late
-(--missed skip leaves it out). The fields are of UTC, unless CRON_TZ=ZONE precedes
-them. Exit codes are logged, and change nothing.
+With --schedule COMMAND runs at each scheduled time instead, only on the leader and one run at a
+time, with the time in BATUTA_TICK. A run that outlives its leadership is stopped as above. A
+time without a leader, or during another run, is made up for once, late (--missed skip leaves it
+out). The fields are of UTC, unless CRON_TZ=ZONE precedes them. Exit codes are logged, and
+change nothing.
 
-With --election NAME COMMAND runs while this member leads that one of many elections,
-which is spread over the members that run it; the cluster's own election goes on beside
-it. BATUTA_ELECTION is NAME then, and --on-lead and --on-lose are still of the cluster's own.
+With --election NAME COMMAND runs while this member leads that named election. Named elections
+are distributed over the members that run them; the cluster's own election goes on as well.
+BATUTA_ELECTION is NAME then, and --on-lead and --on-lose are still of the cluster's own.
 
 With --jobs FILE there is no COMMAND: each line of the file is a job with a schedule, and an
 election of its own. The members share them, and run those of one that fails. A job's
-lines of output begin with its name. When a job is handed over to a member that has come,
-a run that is under way may end first (--finish).
+lines of output begin with its name. When a job moves to a member that has started, a run in
+progress may end first (--finish).
 
 SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
 kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group; with --jobs SIGHUP reads

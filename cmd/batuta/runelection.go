@@ -51,7 +51,7 @@ func (r *runElection) check(f *agentFlags) error {
 func manyElections(flag string, f *agentFlags) error {
 	switch {
 	case f.wire.name != "batuta":
-		return cli.Usagef("%s does not go with --wire %s, by which there is the cluster's election alone", flag, f.wire.name)
+		return cli.Usagef("%s does not go with --wire %s, which has only the cluster's own election", flag, f.wire.name)
 	case f.membership.observer:
 		return cli.Usagef("%s does not go with --observer, which leads nothing: leave one out", flag)
 	}

@@ -25,12 +25,12 @@ func newSecretCommand(e env) *cobra.Command {
 	}, &cobra.Command{
 		Use:   "new",
 		Short: "Print a fresh secret for --secret-file, or a token for --http-token-file",
-		Long: `new prints 32 random bytes in base64, on a line. Where standard output is a file it
-is made readable by its owner alone. Copy the file to every member, and give each
---secret-file. Whoever has the secret may be any member.
+		Long: `new prints 32 random bytes in base64. If standard output is a file, only its owner can read it
+then. Copy the file to every member, and give each --secret-file. Any process that has the
+secret can be any member.
 
-To change it: put a new secret on a second line of the file, everywhere; then the old one
-away. Members read the file again by themselves.`,
+To change it, add a new secret as a second line of the file on every machine. Then remove the
+old one. Members read the file again by themselves.`,
 		Example: `  batuta secret new > cluster.key
   batuta agent --secret-file cluster.key`,
 		Args: cobra.NoArgs,
@@ -89,10 +89,10 @@ func newTLSCACommand(e env) *cobra.Command {
 	var p pki
 	cmd := &cobra.Command{
 		Use:   "ca",
-		Short: "Make an authority: ca.pem, which members believe, and ca-key.pem",
-		Long: `ca makes the authority that "batuta tls issue" issues certificates by, and the directory
-for it, for its owner alone, if it is not there. Give every member ca.pem as --tls-ca.
-Whoever has ca-key.pem can be any member: no member needs it.`,
+		Short: "Make an authority: ca.pem for members, and ca-key.pem",
+		Long: `ca makes the authority for the certificates of "batuta tls issue", and its directory if it is
+not there, which only its owner can read. Give every member ca.pem as --tls-ca. Any process that
+has ca-key.pem can be any member: keep it on no member's machine.`,
 		Example: "  batuta tls ca --cluster payments --dir pki",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -31,7 +31,7 @@ func (f *securityFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.secretFile, "secret-file", "", "`FILE` with the cluster's secret, as printed by 'batuta secret new'; of two lines both are accepted")
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "`FILE` with this member's certificate, which names it: batuta://CLUSTER/ID")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "`FILE` with the certificate's key")
-	fs.StringVar(&f.tlsCA, "tls-ca", "", "`FILE` with the authorities whose certificates are accepted")
+	fs.StringVar(&f.tlsCA, "tls-ca", "", "`FILE` with the authorities that certificates are accepted from")
 	fs.StringVar(&f.idTemplate, "tls-id-template", "", "`URI` that certificates have instead, such as spiffe://example.org/batuta/{cluster}/{id}")
 	fs.BoolVar(&f.insecure, "insecure", false, "serve addresses beyond loopback to anyone, without a secret, certificates or tokens")
 	fs.BoolVar(&f.allowPlain, "allow-plain", false, "with --secret-file or --tls-cert: accept members without TLS during a migration; no security meanwhile")
@@ -65,9 +65,9 @@ func (f *securityFlags) check(a *agentFlags) error {
 	}
 	if !f.on() && !f.insecure && !api.Loopback(a.listen) {
 		if a.wire.name == "boss" {
-			return cli.Usagef("--listen %s: others than this machine reach it, and the boss wire has no encryption in its protocol; keep its port from strangers, and add --insecure", a.listen)
+			return cli.Usagef("--listen %s: other machines reach it, and the boss wire has no encryption in its protocol; let a firewall close the port to others, and add --insecure", a.listen)
 		}
-		return cli.Usagef("--listen %s: whoever reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure where nobody else is on the network", a.listen)
+		return cli.Usagef("--listen %s: any process that reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure on a network without others", a.listen)
 	}
 	if err := f.checkHTTPAdvertise(a); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (f *securityFlags) checkHTTPAdvertise(a *agentFlags) error {
 	case election.CheckAddress(f.httpAdvertise) != nil:
 		return cli.Usagef("--http-advertise %q is not HOST:PORT with a port of 1 to 65535, such as 10.0.0.5:7500: %w", f.httpAdvertise, election.CheckAddress(f.httpAdvertise))
 	case a.http == "off" || strings.HasPrefix(a.http, "unix:"):
-		return cli.Usagef("--http-advertise %s: --http %s answers nobody there; give --http an address with a port", f.httpAdvertise, a.http)
+		return cli.Usagef("--http-advertise %s: --http %s is not reached there; give --http an address with a port", f.httpAdvertise, a.http)
 	case a.wire.name == "boss":
 		return cli.Usagef("--http-advertise: the boss wire has no place for it; leave it out")
 	}
@@ -142,10 +142,10 @@ func (f *securityFlags) checkHTTP(addr string) error {
 		}
 	case at.Local() || f.insecure:
 	case !f.on():
-		return cli.Usagef("--http %s: others than this machine reach it; give it TLS (--http-tls-cert and --http-tls-key, or what proves members: --secret-file or --tls-cert) and --http-token-file, or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
+		return cli.Usagef("--http %s: other machines reach it; give it TLS (--http-tls-cert and --http-tls-key, or what proves members: --secret-file or --tls-cert) and --http-token-file, or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
 	}
 	if !at.Local() && !f.insecure && f.httpTokens == "" {
-		return cli.Usagef("--http %s: others than this machine reach it; give --http-token-file FILE with a line 'TOKEN operate', or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
+		return cli.Usagef("--http %s: other machines reach it; give --http-token-file FILE that holds 'TOKEN operate', or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
 	}
 	return nil
 }
@@ -162,18 +162,18 @@ func (f *securityFlags) serving(cluster, id, addr string) (*security.Serving, er
 // warn logs at each start what unauthenticated clients can reach.
 func (f *securityFlags) warn(a *agentRun) {
 	if f.allowPlain {
-		a.log.Warn("members without TLS are let in (--allow-plain): end the change, and leave that out")
+		a.log.Warn("members without TLS are accepted (--allow-plain): leave that out once the change is complete")
 	}
 	if !f.on() && !api.Loopback(a.flags.listen) {
-		a.log.Warn("insecure: whoever reaches the port may join, lead and remove members; give all members --secret-file", "listen", a.flags.listen)
+		a.log.Warn("insecure: any process that reaches the port may join, lead and remove members; give all members --secret-file", "listen", a.flags.listen)
 	}
 	if at, err := api.ParseAddress(a.flags.http); a.flags.http == "off" || err != nil || at.Local() {
 		return
 	}
 	if f.httpTokens == "" {
-		a.log.Warn("insecure: whoever reaches the HTTP API may make the leader resign and remove members; give --http-token-file", "http", a.flags.http)
+		a.log.Warn("insecure: any process that reaches the HTTP API may make the leader resign and remove members; give --http-token-file", "http", a.flags.http)
 	} else if !f.on() && f.httpCert == "" {
-		a.log.Warn("insecure: tokens travel to the HTTP API for all to read; give --http-tls-cert", "http", a.flags.http)
+		a.log.Warn("insecure: tokens for the HTTP API are sent without encryption; give --http-tls-cert", "http", a.flags.http)
 	}
 }
 
@@ -215,7 +215,7 @@ func (f *accessFlags) access() (api.Access, error) {
 		}
 		tokens = slices.DeleteFunc(tokens, func(g access.Grant) bool { return g.Token == "" })
 		if len(tokens) == 0 {
-			return api.Access{}, cli.Usagef("--http-token-file %s has lines of users alone: add a line with a token, or leave the flag out at a Unix socket", f.tokenFile)
+			return api.Access{}, cli.Usagef("--http-token-file %s has only lines of users: add one with a token, or leave the flag out at a Unix socket", f.tokenFile)
 		}
 		best := slices.IndexFunc(tokens, func(g access.Grant) bool { return g.Role == access.Operate })
 		a.Token = tokens[max(best, 0)].Token

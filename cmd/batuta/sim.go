@@ -23,7 +23,7 @@ func newSimCommand(e env) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "sim",
 		Short: "Simulate elections and faults",
-		Long: `sim runs the very state machines that agents run, under virtual time, on a network,
+		Long: `sim runs exactly the state machines that agents run, under virtual time, on a network,
 disks and clocks that fail on purpose. The same seed gives the same trace on
 every machine.`,
 		Example: `  batuta sim run election/bully/testdata/leader_crash.txt --trace
@@ -62,7 +62,7 @@ func newSimCountCommand(e env) *cobra.Command {
 		Short: "Count an algorithm's messages as the textbooks do",
 		Long: `count lets members elect once and counts what they send: every message takes one
 unit of time, t_max is two, there is no failure detector, and what is sent to a
-crashed member counts too; on a ring, who sends to one finds out and goes round it.
+crashed member counts too; on a ring the sender detects that and passes it by.
 All begin as followers of the highest member.`,
 		Example: `  batuta sim count --algorithm bully --nodes 9 --probe all --start 1 --crashed 9
   batuta sim count --algorithm bully --nodes 100 --crashed 100 --json`,

@@ -31,8 +31,8 @@ func newSimRunCommand(e env) *cobra.Command {
 holds one. It ends with exit code 1 at the first broken rule, expectation or
 trace. FILE - is standard input. The pictures are of the last scenario.
 
-A file names the members, then says line by line what happens and what must come
-of it. Links are 1-3 for both ways and 1>3 for one; # begins a comment.
+A file names the members, then line by line what happens and what must follow.
+Links are 1-3 for both ways and 1>3 for one; # begins a comment.
 
 ` + scenario.Help(),
 		Example: `  printf 'members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2\n' | batuta sim run - --trace

@@ -31,8 +31,8 @@ func newStatusCommand(e env) *cobra.Command {
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "status",
 		Short: "Show who leads, since when, and why",
-		Long: `status asks one agent, and with --also others beside it: who leads, since when
-and why; whether those asked say the same; how long a failover takes with this
+		Long: `status asks one agent, and with --also further ones. It prints which member leads, since when
+and why; whether the agents asked agree; how long a failover takes with this
 configuration, and what is promised.
 
 With --all it asks the agent of each member, where that publishes its HTTP API
@@ -118,7 +118,7 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().BoolVar(&trace, "trace", false, "print each step and message instead, the oldest first")
-	cmd.Flags().IntVar(&last, "last", 0, "print the newest `N` alone (default all that the agent keeps)")
+	cmd.Flags().IntVar(&last, "last", 0, "print only the newest `N` (default all that the agent keeps)")
 	cmd.Flags().StringVar(&lab, "lab", "", "write the records of all members into `FILE`, for batuta lab")
 	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API to ask for --lab; repeatable (default as published)")
 	return cmd
@@ -248,14 +248,14 @@ func askOthers(ctx context.Context, access api.Access, views []view) []view {
 const othersTime = 2 * time.Second
 
 func (a *asking) printStatus(ctx context.Context, c *api.Client, s api.Status, others []view) error {
-	var trace []api.Record
-	if err := c.Get(ctx, "/v1/trace", &trace); err != nil {
+	var h api.History
+	if err := c.Get(ctx, "/v1/history", &h); err != nil {
 		return err
 	}
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "leader\t%s\n", leaderLine(s))
-	if why := reason(s, trace); why != "" {
-		fmt.Fprintf(out, "why\t%s\n", why)
+	if changes := explain.Changes(h.Events); len(changes) > 0 {
+		fmt.Fprintf(out, "why\t%s\n", changes[len(changes)-1].Sentence)
 	}
 	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
 	printStanding(out, s)
@@ -285,7 +285,7 @@ func securityLine(s api.Status) string {
 	case "tls":
 		return "members have certificates, over TLS"
 	}
-	return "none: whoever reaches the port may say it is a member"
+	return "none: any process that can reach the port can join"
 }
 
 func leaderLine(s api.Status) string {
@@ -299,35 +299,17 @@ func leaderLine(s api.Status) string {
 	return line
 }
 
-// reason returns, from the trace, how the present view came about: how the last leadership ended
-// and how the present one began. Empty when the trace goes no longer so far back.
-func reason(s api.Status, trace []api.Record) string {
-	var parts []string
-	for _, r := range trace {
-		switch {
-		case r.What == "loses":
-			parts = []string{fmt.Sprintf("%s was lost (%s)", r.Peer, r.Why)}
-		case s.Token == nil || r.Token != *s.Token:
-		case r.What == "claims":
-			parts = append(parts, fmt.Sprintf("%s claimed (%s)", r.Peer, r.Why))
-		case r.What == "adopts":
-			parts = append(parts, fmt.Sprintf("%s was adopted (%s)", r.Peer, r.Why))
-		}
-	}
-	return strings.Join(parts, ", then ")
-}
-
 // printStanding prints the reason for which the member asked is no candidate, if it is none.
 func printStanding(out io.Writer, s api.Status) {
 	if s.Paused != nil {
-		fmt.Fprintf(out, "PAUSED\tuntil %s: %s keeps the lead, alive or not; batuta resume ends that\n", s.Paused.Until.Format(time.RFC3339), cmp.Or(s.Paused.Leader, "the next leader"))
+		fmt.Fprintf(out, "PAUSED\tuntil %s: %s stays leader, alive or not; batuta resume ends that\n", s.Paused.Until.Format(time.RFC3339), cmp.Or(s.Paused.Leader, "the next leader"))
 	}
 	if s.Standing != "" && s.Standing != "eligible" { // an older agent has none
 		since := ""
 		if !s.StandingSince.IsZero() {
 			since = fmt.Sprintf(", for %v", time.Since(s.StandingSince.Time).Round(time.Millisecond))
 		}
-		fmt.Fprintf(out, "standing\t%s%s: it does not stand for election\n", s.Standing, since)
+		fmt.Fprintf(out, "candidate\tno: %s%s\n", s.Standing, since)
 		if s.StandingWhy != "" {
 			fmt.Fprintf(out, "\t%s\n", s.StandingWhy)
 		}
@@ -348,13 +330,13 @@ func printAgreement(out io.Writer, s api.Status, others []view) {
 		case v.Status.Cluster != s.Cluster || v.Status.Election != s.Election:
 			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.Status.ID, v.Addr, v.Status.Cluster)
 		case !reflect.DeepEqual(v.Status.Token, s.Token):
-			fmt.Fprintf(out, "DISAGREES\t%s says: %s\n", v.Status.ID, leaderLine(*v.Status))
+			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", v.Status.ID, leaderLine(*v.Status))
 		default:
 			agreed++
 		}
 	}
 	if len(others) > 0 {
-		fmt.Fprintf(out, "agreement\t%d of the %d asked say the same\n", agreed, len(others)+1)
+		fmt.Fprintf(out, "agreement\t%d of the %d asked report the same\n", agreed, len(others)+1)
 	}
 }
 
@@ -403,7 +385,7 @@ func printLeasing(out io.Writer, s api.Status, silence time.Duration) {
 		killed = "the next leads when its lease has ended, for " + s.Unattested
 	}
 	fmt.Fprintf(out, "failover\tkilled: %s; takeover %s\n", killed, s.Takeover)
-	fmt.Fprintf(out, "\tfrozen or cut off: about T = %v after its last beat\n", silence)
+	fmt.Fprintf(out, "\tfrozen or cut off: about T = %v after its last heartbeat\n", silence)
 	fmt.Fprintf(out, "\tstopped with SIGTERM: handed over as soon as its work has ended\n")
 	fmt.Fprintf(out, "clocks\tno two may differ in rate by more than %g %%; what they show does not matter\n", 100*s.ClockDrift)
 }
@@ -427,11 +409,11 @@ func times(t api.Timing) (timing, error) {
 func place(s api.Status) string {
 	switch {
 	case *s.Successor == "":
-		return "alone in it"
+		return "the only member of it"
 	case *s.Participating:
-		return "passes on to " + *s.Successor + ", participating in a contest"
+		return "passes on to " + *s.Successor + ", participating in an election"
 	}
-	return "passes on to " + *s.Successor + ", no contest"
+	return "passes on to " + *s.Successor + ", no election"
 }
 
 // promise describes the guarantee of a status answer.

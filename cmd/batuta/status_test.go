@@ -11,31 +11,6 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 )
 
-func TestReason(t *testing.T) {
-	token := "4:2"
-	trace := []api.Record{
-		{What: "claims", Peer: "2", Token: "2:2", Why: "it won the contest"},
-		{What: "loses", Peer: "2", Token: "2:2", Why: "resigned: it hands over to 3"},
-		{What: "adopts", Peer: "3", Token: "3:3", Why: "it says so"},
-		{What: "loses", Peer: "3", Token: "3:3", Why: "crashed: it refuses the connection"},
-		{What: "claims", Peer: "2", Token: "4:2", Why: "it won the contest"},
-		{What: "leads", Peer: "2", Token: "4:2"},
-	}
-	for _, tt := range []struct {
-		token *string
-		trace []api.Record
-		want  string
-	}{
-		{&token, trace, "3 was lost (crashed: it refuses the connection), then 2 claimed (it won the contest)"},
-		{nil, trace[:4], "3 was lost (crashed: it refuses the connection)"},
-		{&token, trace[5:], ""}, // the trace goes no longer so far back
-	} {
-		if got := reason(api.Status{Token: tt.token}, tt.trace); got != tt.want {
-			t.Errorf("reason: got %q, want %q", got, tt.want)
-		}
-	}
-}
-
 // What status promises of a quorum names what it assumes: with --takeover refused, whatever
 // answers with a reset in the leader's place makes two of one.
 func TestThePromiseOfAQuorumIsShown(t *testing.T) {
@@ -53,7 +28,7 @@ func TestDisagreementIsShown(t *testing.T) {
 	here, there := "7:5", "8:4"
 	var b strings.Builder
 	printAgreement(&b, api.Status{Token: &here}, []view{{Status: &api.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
-	if !strings.Contains(b.String(), "DISAGREES\t4 says: 4, epoch 8") || !strings.Contains(b.String(), "1 of the 2 asked") {
+	if !strings.Contains(b.String(), "DISAGREES\t4 reports: 4, epoch 8") || !strings.Contains(b.String(), "1 of the 2 asked") {
 		t.Errorf("got %s", b.String())
 	}
 }
@@ -65,7 +40,7 @@ func TestWhoDoesNotStandIsShown(t *testing.T) {
 	}{
 		{api.Status{}, ""},
 		{api.Status{Standing: "eligible"}, ""},
-		{api.Status{Standing: "unsaved", DiskError: "no room"}, "standing\tunsaved: it does not stand for election\nDISK\tno room\n"},
+		{api.Status{Standing: "unsaved", DiskError: "no room"}, "candidate\tno: unsaved\nDISK\tno room\n"},
 	} {
 		var b strings.Builder
 		if printStanding(&b, tt.status); b.String() != tt.want {
@@ -91,7 +66,7 @@ func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := strings.Split(b.String(), "\n")
-	for i, want := range []string{"LAST HEARD", "  -", "1m28s ago", "never"} {
+	for i, want := range []string{"LAST SEEN", "  -", "1m28s ago", "never"} {
 		if !strings.HasSuffix(rows[i], want) || i == 1 && strings.Contains(rows[i], "ago") {
 			t.Errorf("%q does not say %q", rows[i], want)
 		}

@@ -110,7 +110,7 @@ and of tokens again.`,
   batuta superpeer agent --id b --fraction 0.34 --listen 127.0.0.1:7601 --join 127.0.0.1:7600
   batuta superpeer agent --id c --fraction 0.34 --listen 127.0.0.1:7602 --join 127.0.0.1:7600
 
-  # on a network, with a hook that tells the service whose client it is
+  # on a network, with a hook that connects the service to its super peer
   batuta superpeer agent --listen 10.0.0.7:7600 --join 10.0.0.1:7600 --secret-file secret \
     --fraction 0.02 --capacity 100 --on-client /usr/local/bin/reconnect`,
 		Args: cobra.NoArgs,
@@ -283,7 +283,7 @@ func (a *peerRun) print(ready peeragent.Line) {
 	unread := write(ready, a.stdout)
 	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, a.node.Watch) {
 		if unread != nil {
-			a.log.Warn("events are not printed any more: nobody reads them", "error", unread)
+			a.log.Warn("events are not printed any more: standard output has no reader", "error", unread)
 			return
 		}
 		l := peeragent.LineOf(a.node.ID(), ev)

@@ -384,7 +384,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 		"--on-super":                                             "--on-super /does/not/exist",
 		"--events":                                               "--events loud",
 		"--http-token-file":                                      "--http-token-file /does/not/exist",
-		"others than this machine reach it; gi":                  "--http 0.0.0.0:0",
+		"other machines reach it; gi":                            "--http 0.0.0.0:0",
 		`takes no argument, and got "surplus"`:                   "surplus",
 	} {
 		code, out := runCommand(t, append([]string{"superpeer", "agent"}, strings.Fields(args)...)...)

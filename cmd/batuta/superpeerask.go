@@ -48,7 +48,7 @@ func printPeer(w io.Writer, s *superpeer.Status) error {
 	default:
 		fmt.Fprintf(out, "served by\t%s at %s, %.1f ms away\n", *s.HomeID, s.HomeAddress, *s.RTTms)
 	}
-	encrypted := "not encrypted: whoever reaches the port may take part"
+	encrypted := "not encrypted: any process that can reach the port can take part"
 	if s.Encrypted {
 		encrypted = "encrypted by the secret"
 	}
@@ -84,8 +84,8 @@ func newSuperpeerWatchCommand(e env) *cobra.Command {
 func newSuperpeerMapCommand(e env) *cobra.Command {
 	return newPeerAsking(e, &cobra.Command{
 		Use:   "map",
-		Short: "Draw who serves whom, as all super peers say",
-		Long: `map asks one node, which asks all super peers whom they serve, and draws it as SVG:
+		Short: "Draw which super peer serves which nodes",
+		Long: `map asks one node, which asks all super peers for their clients, and draws them as SVG:
 nodes where their coordinates put them, each joined to its super peer. With
 --json it prints the same as data, round trips as they were measured. An ordinary
 node of --membership core knows 32 super peers at most: ask a super peer for all.`,

@@ -44,8 +44,8 @@ func newSimSuperpeersCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "superpeers",
 		Short: "Play the election of super peers in a simulated overlay",
-		Long: `superpeers plays the shipped protocol on up to two million nodes that know no more
-than real ones would, and compares their mean latency with the space's bound, which
+		Long: `superpeers plays the shipped protocol on up to two million nodes that know only what
+real ones would, and compares their mean latency with the space's bound, which
 knows everything. Latencies are true round trips in milliseconds. The same flags
 give the same result.
 
@@ -73,7 +73,7 @@ round; several are separated by commas.`,
 	flags.Uint64Var(&f.options.Seed, "seed", 1, "`N` that everything random comes from")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.StringVar(&f.svg, "svg", "", "`FILE` for the map and the curves")
-	flags.StringVar(&f.csv, "csv", "", "`FILE` for a line per round")
+	flags.StringVar(&f.csv, "csv", "", "`FILE` with the figures of each round")
 	flags.BoolVar(&f.noShown, "no-progress", false, "show no progress bar")
 	return cmd
 }

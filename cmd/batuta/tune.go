@@ -19,13 +19,12 @@ func newTuneCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune",
 		Short: "Recommend timeouts for this network",
-		Long: `tune watches a member for a while and tells the smallest --heartbeat, --t-max and
---t-process with which nobody would have been suspected: by the longest silence
-beyond a heartbeat, the longest that the member itself ran late, and the longest
-round trip of a beat. The leader sees all members; a follower sees the leader
-alone. What is recommended has four times the room: machines have worse moments
-than those that were watched, so watch for long, and under load. Interrupted, it
-tells what it has seen until then.`,
+		Long: `tune watches a member for a while, and prints the smallest --heartbeat, --t-max and
+--t-process with which no member would have been suspected. They follow from the longest silence
+beyond a heartbeat, the longest delay of the member itself, and the longest round trip of a
+heartbeat. The leader sees all members; a follower sees only the leader. The recommended times
+have four times the room, as machines have worse moments than those that were watched: watch for
+long, and under load. If interrupted, it prints what it has seen until then.`,
 		Example: `  batuta tune --agent 127.0.0.1:7503
   batuta tune --for 1h --agent 127.0.0.1:7503 --json`,
 	}
@@ -37,7 +36,7 @@ tells what it has seen until then.`,
 		var seen tuning
 		ended := seen.watch(ctx, c, lasts)
 		if seen.Silence == 0 {
-			return cmp.Or(ended, fmt.Errorf("member %s has heard nobody: there is nothing to tune by; ask one that leads or follows another", seen.Member))
+			return cmp.Or(ended, fmt.Errorf("member %s has received no message: there is nothing to tune by; ask one that leads or follows another", seen.Member))
 		}
 		seen.Smallest, seen.Recommended = seen.allows(1), seen.allows(4)
 		if a.json {
@@ -106,7 +105,7 @@ func (t *tuning) watch(ctx context.Context, c *api.Client, lasts time.Duration) 
 func (t *tuning) see(s api.Status, first bool) error {
 	now, err := times(s.Timing)
 	if err != nil {
-		return fmt.Errorf("member %s does not tell its times: its release is too old", s.ID)
+		return fmt.Errorf("member %s does not report its times: its release is too old", s.ID)
 	}
 	heartbeat, err := time.ParseDuration(s.Timing.Heartbeat)
 	if err != nil {
@@ -145,11 +144,11 @@ func (t *tuning) print(a *asking) error {
 	fmt.Fprintf(out, "watched\t%s, %s, for %.0f s; its heartbeat is %.4g ms, its T %.4g ms\n", t.Member, t.Role, t.Watched, t.Heartbeat, t.T)
 	fmt.Fprintf(out, "seen\tothers silent for %.1f ms at most, itself late by %.1f ms", t.Silence, t.Stall)
 	if t.RoundTrip > 0 {
-		fmt.Fprintf(out, ", a beat and its answer under way for %.1f ms", t.RoundTrip)
+		fmt.Fprintf(out, ", a heartbeat and its answer under way for %.1f ms", t.RoundTrip)
 	}
 	fmt.Fprintf(out, "\nsmallest\t%s\nrecommended\t%s\n", t.Smallest.flags(), t.Recommended.flags())
 	if t.Role != "leader" {
-		fmt.Fprintf(out, "\tit does not lead, and sees the leader alone, not how long messages take: ask the leader for --t-max\n")
+		fmt.Fprintf(out, "\tit does not lead, and sees only the leader, not how long messages take: ask the leader for --t-max\n")
 	}
 	return out.Flush()
 }

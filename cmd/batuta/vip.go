@@ -27,14 +27,14 @@ func newVIPCommand(e env) *cobra.Command {
 		Use:   "vip ADDRESS/BITS… --dev DEV [agent flags]",
 		Short: "Hold a floating IP address on the leader",
 		Long: `vip joins a cluster as "batuta agent" does. While this member leads, the network
-device has the addresses, IPv4 or IPv6, and neighbours are told so by gratuitous ARP
-or unsolicited neighbour advertisement, again and again. Clients need one address, and
+device has the addresses, IPv4 or IPv6, and announces them again and again by gratuitous ARP
+or unsolicited neighbor advertisement. Clients need one address, and
 reach whichever machine leads.
 
-The addresses are given back before another member leads: on SIGTERM, when the lead is
-lost or given up, and when the device has no carrier. They are also when batuta is
-killed or stuck, by a process beside it; with --algorithm quorum before the lease
-ends. If all its processes are killed at once, the kernel takes them away after 4 s.
+The addresses are given back before another member leads: on SIGTERM, when leadership ends,
+and when the device has no carrier. If batuta is killed or stuck, another process of it
+gives them back; with --algorithm quorum before the lease ends.
+If all its processes are killed at once, the kernel takes them away after 4 s.
 What an earlier run has left is taken away at the start.
 
 It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,

@@ -189,30 +189,30 @@ func (l Line) story() string {
 		return fmt.Sprintf("member %s of cluster %q listens on %s, %s; %s, %s", l.ID, l.Cluster, l.Listen, api, l.Algorithm, l.Guarantee)
 	case "leader":
 		if l.Leader == l.ID {
-			return fmt.Sprintf("%s leads: this member, epoch %d", l.Leader, l.Epoch)
+			return fmt.Sprintf("this member (%s) leads, epoch %d", l.Leader, l.Epoch)
 		}
 		return fmt.Sprintf("%s leads, epoch %d", l.Leader, l.Epoch)
 	case "renewed":
 		return fmt.Sprintf("%s still leads, epoch %d: a partition has healed", l.Leader, l.Epoch)
 	case "lost":
-		return fmt.Sprintf("%s leads no more (%s), epoch %d is over", l.Leader, l.Cause, l.Epoch)
+		return fmt.Sprintf("%s lost leadership, epoch %d: %s", l.Leader, l.Epoch, l.Cause)
 	case "member":
 		return fmt.Sprintf("%s at %s is %s", l.Member, l.Address, l.State)
 	case "meta":
-		return strings.TrimSpace(l.Member + " tells of itself: " + cmp.Or(Pairs(l.Meta), "nothing"))
+		return l.Member + " publishes " + cmp.Or(Pairs(l.Meta), "nothing")
 	case "behind":
 		some := "some"
 		if l.Missed > 0 {
 			some = strconv.FormatUint(l.Missed, 10)
 		}
-		return fmt.Sprintf("these events were read too slowly, and %s of election %s are left out: what follows is so now", some, cmp.Or(l.Election, "(all)"))
+		return fmt.Sprintf("these events were read too slowly, and %s of election %s are left out: the present state follows", some, cmp.Or(l.Election, "(all)"))
 	case "reset":
-		return "the agent has started since, or this is a different agent: what follows is so now"
+		return "the agent has started since, or this is a different agent: the present state follows"
 	case "standing":
 		if l.Why == "" {
-			return fmt.Sprintf("%s stands for election", l.ID)
+			return fmt.Sprintf("%s is a candidate", l.ID)
 		}
-		return fmt.Sprintf("%s does not stand for election (%s): %s", l.ID, l.Standing, l.Why)
+		return fmt.Sprintf("%s is not a candidate (%s): %s", l.ID, l.Standing, l.Why)
 	}
 	return l.Event
 }

@@ -32,15 +32,15 @@ type answer struct {
 	LeaseMS   int64   `json:"lease_ms"`
 }
 
-const askingLong = `The record that the engine keeps does not tell whether who holds it lives. So it is
-watched until it is renewed, mostly for less than a sixth of the lease; after the whole
-lease without a renewal nobody leads.`
+const askingLong = `The record that the engine keeps does not show whether its holder is alive. So it is
+watched until it is renewed, mostly for less than a sixth of the lease. After the whole
+lease without a renewal there is no leader.`
 
 func newStatusCommand(e env) *cobra.Command {
 	var asJSON bool
 	cmd := newAskingCommand(&cobra.Command{
 		Use:     "status",
-		Short:   "Tell who leads; exit code 3 when nobody does",
+		Short:   "Show who leads (exit code 3 if there is no leader)",
 		Long:    "status asks the engine itself, not a candidate.\n\n" + askingLong,
 		Example: "  batuta-engine status --etcd 127.0.0.1:2379 --election db",
 	}, func(_ context.Context, f *engineFlags, name string, r engines.Record) error {
@@ -101,7 +101,7 @@ func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engin
 		if err := say(ctx, &f, engine.Name(), r); err != nil || r.ID != "" {
 			return err
 		}
-		return cli.Exit(cli.NoLeader, fmt.Errorf("nobody leads election %q", f.election))
+		return cli.Exit(cli.NoLeader, fmt.Errorf("election %q has no leader", f.election))
 	}
 	return cmd
 }
@@ -141,13 +141,13 @@ func newWatchCommand(e env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "watch",
-		Short:   "Print who leads, and each change, until interrupted",
-		Long:    "watch asks the engine itself, and does not stand for election.",
+		Short:   "Print the leader, and each change, until interrupted",
+		Long:    "watch asks the engine itself, and is not a candidate.",
 		Example: "  batuta-engine watch --etcd 127.0.0.1:2379 --json | jq .leader",
 		Args:    cobra.NoArgs,
 	}
 	f.register(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

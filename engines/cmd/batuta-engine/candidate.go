@@ -34,7 +34,7 @@ func newAgentCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Be a candidate, with HTTP, hooks and metrics",
-		Long: `agent stands for election until SIGTERM or SIGINT, upon which it gives the lead away and
+		Long: `agent is a candidate until SIGTERM or SIGINT. Then it hands leadership over, if it leads, and
 ends with exit code 0. Events go to standard output, logs to standard error. Its HTTP
 API, metrics and hooks are those of "batuta agent".`,
 		Example: `  batuta-engine agent --etcd 127.0.0.1:2379 --id 1
@@ -51,17 +51,17 @@ func newRunCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG…]",
 		Short: "Run a command only while this candidate leads",
-		Long: `run stands for election, and runs COMMAND only while it leads: in a process group of its own,
+		Long: `run is a candidate, and runs COMMAND only while it leads: in a process group of its own,
 with BATUTA_ID, BATUTA_ELECTION, BATUTA_EPOCH and BATUTA_TOKEN in its environment, and
 no shell in between.
 
-When the lead is lost, the whole group gets SIGTERM, and SIGKILL after --grace; the lead is
-given up only once nothing of it is left. When the engine does not answer, it gets
-SIGTERM at half the lease, and SIGKILL a tenth of it before the end: before anybody
-else can lead. When batuta-engine itself is killed, a guard process kills the group at once.
+When leadership is lost, the whole group gets SIGTERM, and SIGKILL after --grace. Leadership is
+given up once all of the group has ended. When the engine does not answer, it gets
+SIGTERM at half the lease, and SIGKILL a tenth of it before the end: before another
+candidate can lead. When batuta-engine itself is killed, a guard process kills the group at once.
 
 When COMMAND ends with exit code 0, so does batuta-engine (with --restart it starts COMMAND
-again). When COMMAND fails, another candidate may try, and this one stands again after a
+again). When COMMAND fails, another candidate may try, and this one is a candidate again after a
 pause that doubles from a second to a minute.`,
 		Example: `  # on each of three machines: the worker runs on one of them
   batuta-engine run --etcd 10.0.0.1:2379 --etcd 10.0.0.2:2379 --etcd 10.0.0.3:2379 -- ./worker --verbose`,
@@ -159,7 +159,7 @@ func (c *candidate) giveUp(ctx context.Context, process string) error {
 	if err := engines.Release(ctx, engine, process); err != nil {
 		return err
 	}
-	c.log.Warn("batuta-engine run has died; its command is dead, and the lead given up")
+	c.log.Warn("batuta-engine run has died; its command is dead, and leadership given up")
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (c *candidate) listen(cmd *cobra.Command) (net.Listener, error) {
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && c.flags.httpTokens == "" {
 		l.Close()
-		return nil, cli.Usagef("--http %s is not loopback: whoever reaches it could have the leader resign; give --http-token-file, or a loopback address", c.flags.http)
+		return nil, cli.Usagef("--http %s is not loopback: any process that reaches it could make the leader resign; give --http-token-file, or a loopback address", c.flags.http)
 	}
 	return l, nil
 }
@@ -261,7 +261,7 @@ func (c *candidate) print(ready api.Line, told iter.Seq2[batuta.Event, error]) {
 	err := writeLine(c.stdout, c.flags.output.Events, ready)
 	for ev, behind := range follow.On(context.Background(), batuta.ErrBehind, follow.From(told, c.election.Events)) {
 		if err != nil {
-			c.log.Warn("events are printed no more", "error", err)
+			c.log.Warn("events are not printed any more", "error", err)
 			return
 		}
 		l := api.EventLine(c.election.ID(), ev)
@@ -356,7 +356,7 @@ func (c *candidate) part(closed <-chan struct{}, signals <-chan os.Signal) error
 // member is an election as the API wants it.
 type member struct{ *engines.Election }
 
-var errMembers = errors.New("an election on an engine has no list of members: whoever names it takes part")
+var errMembers = errors.New("an election on an engine has no list of members: each process that names it takes part")
 
 func (member) AddMember(context.Context, batuta.Peer) error { return errMembers }
 
@@ -365,7 +365,7 @@ func (member) SetPriority(context.Context, batuta.ID, int) error { return errMem
 func (member) RemoveMember(context.Context, batuta.ID) error { return errMembers }
 
 func (member) Transfer(context.Context, batuta.ID) error {
-	return fmt.Errorf("%w: on an engine the lead is not handed over by name; resign, and whoever claims it first has it", batuta.ErrUnfit)
+	return fmt.Errorf("%w: on an engine leadership is not handed over by name; resign, and the first candidate that claims it leads", batuta.ErrUnfit)
 }
 
 // release is the version of a release's build (-ldflags "-X main.release=…").

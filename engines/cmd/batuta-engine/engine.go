@@ -46,11 +46,11 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.etcdPassword, "etcd-password-file", "", "`file` with its password, mode 0600; read again at each login")
 	fs.StringVar(&f.postgres, "postgres", "", "`URL` of PostgreSQL, such as postgres://user@host/database; the password from PGPASSWORD or ~/.pgpass")
 	fs.StringVar(&f.kubernetes, "kubernetes", "", "`namespace` of the Lease that the election is held on, which has its name")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes (default what a pod is given)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that describes how to reach Kubernetes (default what a pod is given)")
 	f.nats.register(fs)
 	f.redis.register(fs)
 	f.mysql.register(fs)
-	fs.StringVar(&f.election, "election", "default", "`name` of the election: who names the same takes part in the same")
+	fs.StringVar(&f.election, "election", "default", "`name` of the election: processes that name the same take part in the same")
 }
 
 // held is an engine that closes its client with it, and names the flags in what the engine refuses.

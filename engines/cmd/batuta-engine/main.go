@@ -36,7 +36,7 @@ func newRootCommand(e env) *cobra.Command {
 		Short: "Elect one leader on etcd, Kubernetes, PostgreSQL, MySQL, NATS or Redis",
 		Long: `batuta-engine does what batuta does, where an engine runs already that can hold the
 election: run keeps a command where the leader is, agent has HTTP, hooks and metrics, and
-status and watch tell who leads. Candidates need not reach each other.
+status and watch show the leader. Candidates need not reach each other.
 
 Every flag can also stand in a YAML file (--config) and in the environment (--lease is
 BATUTA_LEASE); the command line wins over the environment, and that over the file.

@@ -189,7 +189,7 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 	began := time.Now()
 	err := Run(ctx, argv, f.Timeout, f.values(event, v)...)
 	if errors.Is(err, context.Canceled) {
-		err = errors.New("killed: the lead is lost")
+		err = errors.New("killed: leadership is lost")
 	}
 	if err != nil {
 		f.Logger.Error("hook failed", "hook", name, "event", event, "command", argv[0], "error", err)

@@ -226,7 +226,7 @@ func (c *Crew) work(ctx context.Context, node *batuta.Node, h *hand) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.cfg.Logger.Error("this member does not stand for an election", "election", h.line.Name, "error", err, "again", fullPause)
+		c.cfg.Logger.Error("this member is not a candidate of an election", "election", h.line.Name, "error", err, "again", fullPause)
 		select {
 		case <-time.After(fullPause):
 		case <-ctx.Done():

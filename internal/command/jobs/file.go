@@ -65,9 +65,9 @@ func (f Format) Read(path string) ([]Line, error) {
 	lines, err := f.parse(path, file)
 	if err == nil && len(lines) == 0 {
 		if f.Jobs {
-			err = fmt.Errorf("%s holds no job: write a name, a schedule and a command on a line, such as: report */5 * * * * ./report", path)
+			err = fmt.Errorf("%s holds no job: write a name, a schedule and a command, one job per line, such as: report */5 * * * * ./report", path)
 		} else {
-			err = fmt.Errorf("%s names no election: write one a line, such as: shard-17", path)
+			err = fmt.Errorf("%s names no election: write one per line, such as: shard-17", path)
 		}
 	}
 	return lines, err
@@ -99,7 +99,7 @@ func (f Format) parse(path string, from io.Reader) (lines []Line, err error) {
 		lines = append(lines, l)
 	}
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
-		faults = append(faults, fmt.Errorf("%s:%d: a line of more than %d bytes", path, number+1, maxLine))
+		faults = append(faults, fmt.Errorf("%s:%d: the line has more than %d bytes", path, number+1, maxLine))
 	} else if err != nil {
 		faults = append(faults, fmt.Errorf("%s: %w", path, err))
 	}
@@ -120,7 +120,7 @@ func (f Format) beside(l Line, before int, names, marks map[string]int) error {
 	}
 	names[l.Name] = l.Number
 	if mark := markOf(l.Name); f.Jobs && marks[mark] > 0 {
-		return fmt.Errorf("members cannot tell the ticks of %q from those of line %d: rename one", election.Shown(l.Name), marks[mark])
+		return fmt.Errorf("members cannot distinguish the ticks of %q and of line %d: rename one", election.Shown(l.Name), marks[mark])
 	} else {
 		marks[mark] = l.Number
 	}

@@ -62,7 +62,7 @@ func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
 		{false, "a missed=run", `missed=run: it is for jobs`},
 		{false, "shard 17", `file:1: command: exec: "17": executable file not found in $PATH; give the path of a program, or one that is in PATH; a name with a space stands in quotes`},
 		{false, "a true | cat", `| is for a shell to read`},
-		{false, "a\n" + strings.Repeat("y", maxLine), `file:2: a line of more than 16384 bytes`},
+		{false, "a\n" + strings.Repeat("y", maxLine), `file:2: the line has more than 16384 bytes`},
 		{true, "a */5 * * *", `no schedule`},
 		{true, "a", `no schedule`},
 		{true, "a 61 * * * * true", `schedule "61 * * * *"`},

@@ -91,7 +91,7 @@ func (b *Book) SetMeta(ctx context.Context, pairs map[string]string) error {
 		return err
 	}
 	if err := checkTicks(pairs, n); n > 0 && err != nil {
-		return fmt.Errorf("beside the ticks of %d jobs: %w", n, err)
+		return fmt.Errorf("besides the ticks of %d jobs: %w", n, err)
 	}
 	return b.publish(ctx, func() { b.meta = maps.Clone(pairs) })
 }

@@ -61,7 +61,7 @@ func (c *Chart) draw(b *bufio.Writer, i int, place func(x, y float64) (float64, 
 	}
 	said := ""
 	if !g.Answers {
-		said = ", it did not say whom"
+		said = ", and did not answer"
 	}
 	fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="hsl(%d,60%%,45%%)" stroke="#000"><title>%s at %s serves %d%s</title></circle>`+"\n",
 		x, y, 5+math.Sqrt(float64(len(g.Clients))), hue, html.EscapeString(g.ID), html.EscapeString(g.Address), len(g.Clients), said)

@@ -44,13 +44,13 @@ func NewCommand(out io.Writer, confirm func(question string) bool) *cobra.Comman
 	var c command
 	cmd := &cobra.Command{
 		Use:   "recover",
-		Short: "Let one member go on whose majority is lost for good",
+		Short: "Restart a quorum from one member",
 		Long: `recover is for a quorum of which too few data directories are left to elect a leader. On a
 stopped member it makes that member the only voter. Started again, the member leads. Each
 other member then starts with an empty data directory and --join, and votes once it has the log.
 
 What the lost majority decided without this member is lost: members added or removed, and
-epochs that are on the lost disks alone. Where a database compares epochs, give the highest
+epochs that are only on the lost disks. Where a database compares epochs, give the highest
 that it has seen as --epoch-above. Two clusters lead if the lost members run again with
 their data directories: recover is refused while a majority of the voters answers.
 

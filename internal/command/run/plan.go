@@ -88,7 +88,7 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed, Known: log.Known, Watcher: watcher,
 		Tell: func(ctx context.Context, tick time.Time) {
 			if err := log.Tell(ctx, tick); err != nil && ctx.Err() == nil {
-				r.cfg.Logger.Error("the other members are not told of this tick; one that leads next may run it again", "tick", tick, "error", err)
+				r.cfg.Logger.Error("the other members are not notified of this tick; the next leader may run it again", "tick", tick, "error", err)
 			}
 		}}
 	return r.ticks
