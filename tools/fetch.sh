@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Serves the modules of HEAD as a release, and uses them as a stranger does. A service fetches the library and leads;
-# both commands are installed, the lab included. It lists the modules that the service compiles.
+# both commands are installed, the lab included. It lists the modules that the service compiles. Another service
+# fetches one adapter, and compiles no library of the others.
 set -euo pipefail
 cd "$(dirname "$0")"
 version=$(sed -n 's,.*github.com/batuta-dev/batuta \(v[0-9.]*\)$,\1,p' ../engines/go.mod)
@@ -54,6 +55,42 @@ compiled=$(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | grep -v examp
 printf 'A service compiles:\n%s\n' "$compiled"
 if [ "$(wc -l <<<"$compiled")" -gt 7 ]; then
 	echo "that is more than batuta and six modules" >&2
+	exit 1
+fi
+
+mkdir "$work/adapted"
+cd "$work/adapted"
+cat >main.go <<'GO'
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/batuta-dev/batuta"
+	batutagocron "github.com/batuta-dev/batuta/adapters/gocron"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/go-co-op/gocron/v2"
+)
+
+func main() {
+	node, err := batuta.Start(context.Background(), batuta.Config{ID: "1", Algorithm: bully.New(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close()
+	_, err = gocron.NewScheduler(gocron.WithDistributedLocker(batutagocron.Locker(node)))
+	fmt.Println("a scheduler on batuta:", err)
+}
+GO
+go mod init example.com/adapted
+go get "github.com/batuta-dev/batuta/adapters/gocron@$version"
+go mod tidy
+go run .
+compiled=$(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u)
+if ! grep -q gocron <<<"$compiled" || grep -E 'k8s.io|google.golang.org/grpc|riverqueue|asynq|opentelemetry' <<<"$compiled"; then
+	echo "a service with the adapter for gocron does not compile that adapter's library, or compiles another's" >&2
 	exit 1
 fi
 

@@ -19,8 +19,10 @@ import (
 
 // modules are those that others fetch, by their folder.
 var modules = map[string]string{
-	"":        "github.com/batuta-dev/batuta",
-	"engines": "github.com/batuta-dev/batuta/engines",
+	"":           "github.com/batuta-dev/batuta",
+	"adapters":   "github.com/batuta-dev/batuta/adapters",
+	"clients/go": "github.com/batuta-dev/batuta/clients/go",
+	"engines":    "github.com/batuta-dev/batuta/engines",
 }
 
 func main() {
