@@ -32,6 +32,7 @@ for thing in "${missing[@]}"; do
 done
 [ -z "$push" ] || [ ${#missing[@]} = 0 ] || exit 1
 
+commit=github.com/batuta-dev/batuta/internal/command/floor.commit=$(git rev-parse HEAD) # what "batuta bench" reports
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH GOARM=7 GOAMD64=v1 GOTOOLCHAIN=local
 out=$PWD/build/release/$version
@@ -61,7 +62,7 @@ for platform in "${platforms[@]}"; do
 		(cd "$out" && ../../../packaging/build.sh "$version" "$arch")
 	else
 		GOOS='' GOARCH='' go generate ./internal/lab
-		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version" -o build/batuta ./cmd/batuta
+		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version -X $commit" -o build/batuta ./cmd/batuta
 	fi
 	for program in "${programs[@]}"; do
 		if [ "$program" = batuta-engine ]; then

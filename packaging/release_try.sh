@@ -27,6 +27,7 @@ cd "$work/one/build/release/9.8.7"
 sha256sum --quiet -c SHA256SUMS
 tar -xzf batuta_*.tar.gz -C "$work"
 "$work"/batuta_9.8.7_*/batuta version | grep -q 'batuta 9.8.7,'
+"$work"/batuta_9.8.7_*/batuta bench failover --nodes 2 --rounds 1 2>"$work/bench.err" | grep "commit $(git -C "$work/one" rev-parse --short=12 HEAD)," || { cat "$work/bench.err" >&2 && exit 1; }
 python3 - batuta_*.cdx.json <<'PY'
 import json, sys
 parts = {c["name"] for c in json.load(open(sys.argv[1]))["components"]}

@@ -313,16 +313,15 @@ func (b *failoverBench) strike(ctx context.Context, leader *member) (time.Time, 
 }
 
 // restore brings the victim back and waits until the highest leads again.
-func (b *failoverBench) restore(ctx context.Context, victim *member, epoch uint64) (err error) {
+func (b *failoverBench) restore(ctx context.Context, victim *member, epoch uint64) error {
+	revive := b.cluster.thaw
 	if b.fault == "crash" {
-		err = b.cluster.start(victim)
-	} else {
-		err = b.cluster.thaw(victim)
+		revive = b.cluster.start
 	}
-	if err != nil {
+	if err := revive(victim); err != nil {
 		return err
 	}
-	_, err = b.cluster.await(ctx, epoch+1, b.highest())
+	_, err := b.cluster.await(ctx, epoch+1, b.highest())
 	return err
 }
 

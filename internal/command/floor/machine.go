@@ -20,6 +20,8 @@ type Machine struct {
 	Load   float64 `json:"load"`   // the mean of the last minute
 }
 
+var commit string // of a release's build (-ldflags "-X …/floor.commit=…"), which has no stamp of the go command
+
 // Here is this machine, with its load now.
 func Here() Machine {
 	read := func(file, from, to string) string {
@@ -31,11 +33,10 @@ func Here() Machine {
 	m := Machine{CPU: read("/proc/cpuinfo", "model name\t:", "\n"), Cores: runtime.NumCPU(),
 		Kernel: runtime.GOOS + " " + read("/proc/sys/kernel/osrelease", "", "\n"), Go: runtime.Version()}
 	m.Load, _ = strconv.ParseFloat(read("/proc/loadavg", "", " "), 64)
-	if info, ok := debug.ReadBuildInfo(); ok {
-		_, commit, _ := strings.Cut(info.String(), "vcs.revision=")
-		commit, _, _ = strings.Cut(commit, "\n")
-		m.Commit = cmp.Or(commit, "unknown")
-	}
+	info, _ := debug.ReadBuildInfo() // nil: built without modules
+	_, revision, _ := strings.Cut(fmt.Sprint(info), "vcs.revision=")
+	revision, _, _ = strings.Cut(revision, "\n")
+	m.Commit = cmp.Or(commit, revision, "unknown")
 	return m
 }
 
