@@ -47,7 +47,8 @@ func (peer *member) toldEligibility() election.Eligibility {
 // pollsHigher asks those higher members whose last report makes a claim unsafe. A member that was
 // no candidate, as it reported before this contest or while it still asked for a leader, may be
 // about to claim, too. So may a candidate that was received since and has not reported that it
-// takes the contest over. No further member is waited for, and none gets a second turn: a program
+// takes the contest over, and a resigned member that stands next: a round of a ring goes past it
+// when it has yet to find the leadership lost. No further member is waited for, and none gets a second turn: a program
 // with a different idea of rank may be a candidate and never take over.
 func (m *Machine) pollsHigher() bool {
 	if m.cfg.NoDetector {
@@ -58,7 +59,7 @@ func (m *Machine) pollsHigher() bool {
 		peer := &m.members[i]
 		unsafe := peer.saidAt.Before(m.contestAt) || peer.eligibility == election.IneligibleUnfounded
 		if m.eligible(peer) {
-			unsafe = peer.saidAt.After(m.contestAt) && !peer.gaveTurn
+			unsafe = !peer.gaveTurn && (peer.saidAt.After(m.contestAt) || peer.eligibility == election.StandsNext)
 		}
 		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp && !peer.link {
 			continue
