@@ -146,7 +146,7 @@ func soakDraws(c *sim.SoakConfig, draws string) error {
 }
 
 func allFaults() []scenario.Verb {
-	return slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults(), sim.TransferFaults())
+	return slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults())
 }
 
 func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {

@@ -33,15 +33,11 @@ type SoakConfig struct {
 
 // SoakFaults returns the verbs that random schedules are made of.
 func SoakFaults() []scenario.Verb {
-	return []scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Restart, scenario.Freeze, scenario.Thaw, scenario.Cut, scenario.Partition, scenario.Heal, scenario.Reset, scenario.Delay, scenario.Disk, scenario.Clock, scenario.Campaign, scenario.Resign, scenario.Health}
+	return []scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Restart, scenario.Freeze, scenario.Thaw, scenario.Cut, scenario.Partition, scenario.Heal, scenario.Reset, scenario.Delay, scenario.Disk, scenario.Clock, scenario.Campaign, scenario.Resign, scenario.Health, scenario.Transfer}
 }
 
 // TellingFaults returns the verbs of schedules in which members publish changing metadata.
 func TellingFaults() []scenario.Verb { return []scenario.Verb{scenario.Tell} }
-
-// TransferFaults returns the verbs of schedules in which a leader is asked to hand over to a
-// given member. A soak draws them on request.
-func TransferFaults() []scenario.Verb { return []scenario.Verb{scenario.Transfer} }
 
 // SoakResult is the result so far.
 type SoakResult struct {
