@@ -3,7 +3,7 @@
 import { $, h, listed, replace, text } from './shared/dom.js'
 import { toggles, translate } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
-import { doing } from './shared/words.js'
+import { doing, reason } from './shared/words.js'
 import { get, listen, post, Refused, remove, restart, setToken } from './agent.js'
 import { question } from './dialog.js'
 import { linksOf } from './links.js'
@@ -147,8 +147,8 @@ class Dashboard {
     let parts = []
     for (const event of this.history?.events ?? []) {
       for (const r of event.records) {
-        if (r.what === 'loses') parts = [`${doing('loses') === 'loses' ? `${r.peer} was lost` : `se perdió a ${r.peer}`} (${r.why})`]
-        else if (s.token && r.token === s.token && (r.what === 'claims' || r.what === 'adopts')) parts.push(`${r.peer || r.member} ${doing(r.what) === r.what ? (r.what === 'claims' ? 'claimed' : 'was adopted') : (r.what === 'claims' ? 'reclamó el liderazgo' : 'fue adoptado')} (${r.why})`)
+        if (r.what === 'loses') parts = [t('r_lost', { id: r.peer, why: reason(r.why) })]
+        else if (s.token && r.token === s.token && (r.what === 'claims' || r.what === 'adopts')) parts.push(t('r_' + r.what, { id: r.peer || r.member, why: reason(r.why) }))
       }
     }
     const line = parts.slice(0, 3).join(t('and'))

@@ -31,6 +31,7 @@ export class Circle {
     this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.sides, this.links, this.air, this.nodes, this.knife)
     root.append(this.svg)
     this.pool = []
+    this.lengths = new Map()
     this.tags = Array.from({ length: readable }, () => s('text', { class: 'payload' }))
     this.#knifeWork()
   }
@@ -80,12 +81,13 @@ export class Circle {
       const mark = s('path', { class: 'mark', visibility: 'hidden' })
       const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 9})`, visibility: 'hidden' },
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
+      const paused = s('path', { class: 'paused', d: `M${r * .62} ${-r * .95} v${-r * .36} m${r * .26} 0 v${r * .36}`, visibility: 'hidden' })
       const below = this.places[i].y > height / 2 + 2
       const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 29 : -r - 16 }, '')
       const runs = Array.from({ length: 2 }, (_, k) => s('circle', { class: 'run', r: r + 6.5 + 6 * k, pathLength: 1, transform: 'rotate(-90)', visibility: 'hidden' }))
       if (model.members.length > 16) say.setAttribute('display', 'none')
       const hit = s('g', { class: 'hit', tabindex: '0', role: 'button' }, ring, mark)
-      const g = s('g', { class: 'member', transform: `translate(${x} ${y})` }, runs, halo, hit, id, crown, say)
+      const g = s('g', { class: 'member', transform: `translate(${x} ${y})` }, runs, halo, hit, id, crown, paused, say)
       hit.addEventListener('click', event => this.on.member(i, event))
       hit.addEventListener('keydown', event => {
         if (event.key !== 'Enter' && event.key !== ' ') return
@@ -94,7 +96,7 @@ export class Circle {
         this.on.member(i, event)
       })
       this.nodes.append(g)
-      return { g, hit, ring, halo, mark, crown, say, below, runs }
+      return { g, hit, ring, halo, mark, crown, paused, say, below, runs }
     })
   }
 
@@ -110,7 +112,8 @@ export class Circle {
 
   #member(i, state, now) {
     const el = this.members[i], m = this.model.members[i], r = this.r
-    set(el.g, 'class', `member ${state.condition} ${state.role} ${state.healthy ? '' : 'sick'}`)
+    set(el.g, 'class', `member ${state.condition} ${state.role} ${state.healthy ? '' : 'sick'} ${state.removed ? 'removed' : ''}`)
+    set(el.paused, 'visibility', state.paused && state.condition === 'alive' ? 'visible' : 'hidden')
     const colour = state.epoch && state.role !== 'claims' ? this.model.leaderships.colour(state.epoch, state.leader) : ''
     if (el.colour !== colour) { el.colour = colour; el.g.style.setProperty('--own', colour || 'var(--soft)') }
     set(el.halo, 'visibility', state.role === 'claims' ? 'visible' : 'hidden')
@@ -148,6 +151,7 @@ export class Circle {
   // words says in short how a member is; waits: what runs out at it.
   words(state, waits = {}) {
     const t = this.t
+    if (state.removed && (state.condition !== 'alive' || state.role === 'none')) return t('isRemoved')
     switch (state.condition) {
       case 'dead': return t('isDead')
       case 'off': return t('isOff')
@@ -155,7 +159,7 @@ export class Circle {
       case 'frozen': return t('isFrozen')
       case 'silent': return t('isSilent')
     }
-    const sick = state.healthy ? '' : ' · ' + t('isSick')
+    const sick = (state.healthy ? '' : ' · ' + t('isSick')) + (state.paused ? ' · ' + t('isPaused') : '') + (state.removed ? ' · ' + t('isRemoved') : '')
     if (waits.asked?.size && state.role !== 'leads') return t('isAsking', { got: [...waits.asked.values()].filter(Boolean).length, of: waits.asked.size }) + sick
     switch (state.role) {
       case 'leads': return t('isLeader', { epoch: state.epoch }) + sick
@@ -205,6 +209,7 @@ export class Circle {
       this.pool.push(el)
     }
     let tag = 0
+    const taken = this.#taken()
     const told = flights.filter(f => family(f.kind) !== 'beat').length <= readable
     if (!this.tags[0].isConnected) this.air.append(...this.tags)
     this.pool.forEach((el, i) => {
@@ -225,12 +230,37 @@ export class Circle {
       el.setAttribute('transform', `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${(Math.atan2(q.y - p.y, q.x - p.x) * 57.29578).toFixed(1)})`)
       set(el, 'visibility', 'visible')
       if (!told || family(f.kind) === 'beat' || Math.abs(this.model.progress(f, now) - .5) > .42) return // it would lie upon a member
-      const label = this.tags[tag++]
+      const label = this.tags[tag]
       text(label, payload(f))
-      label.setAttribute('x', x.toFixed(1))
-      label.setAttribute('y', (y - 11).toFixed(1))
+      const wide = this.#wide(label), high = this.size
+      const spot = [[0, -11], [0, 11 + .75 * high], [wide / 2 + 13, .35 * high], [-wide / 2 - 13, .35 * high]]
+        .map(([dx, dy]) => ({ x: x + dx, y: y + dy, box: [x + dx - wide / 2, y + dy - high, x + dx + wide / 2, y + dy + .25 * high] }))
+        .find(({ box: [a, b, c, d] }) => a >= 0 && c <= width && !taken.some(([e, g, h, k]) => a < h && c > e && b < k && d > g))
+      if (!spot) return // it would lie upon another's: the tip has it
+      taken.push(spot.box)
+      tag++
+      label.setAttribute('x', spot.x.toFixed(1))
+      label.setAttribute('y', spot.y.toFixed(1))
     })
     for (; tag < readable; tag++) text(this.tags[tag], '')
+  }
+
+  // wide is how long a label is: a text of one size is measured once.
+  #wide(label) {
+    const key = this.size + label.textContent
+    if (!this.lengths.has(key)) this.lengths.set(key, label.getComputedTextLength())
+    return this.lengths.get(key)
+  }
+
+  // taken are the boxes on which no label may lie: the members, and how each is.
+  #taken() {
+    const { r } = this, px = el => parseFloat(getComputedStyle(el).fontSize)
+    this.size = px(this.tags[0])
+    const size = px(this.members[0].say)
+    return this.members.flatMap(({ say }, i) => {
+      const { x, y } = this.places[i], wide = .31 * size * say.textContent.length, low = y + Number(say.getAttribute('y'))
+      return [[x - r, y - r, x + r, y + r], ...say.textContent && !say.hasAttribute('display') ? [[x - wide, low - size, x + wide, low + .25 * size]] : []]
+    })
   }
 
   // label says in a line what a message is.

@@ -138,6 +138,8 @@ class Lab {
     t.member = i => this.model.members[i].id
     this.picked = null
     this.circle.show(this.model)
+    if (real || this.spacetime.real) this.spacetime.width = real ? Math.max(8, 40 * this.model.median) : 400 // a real network is quicker than a lecture's
+    this.spacetime.real = real
     this.spacetime.show(this.model)
     this.overview.show(this.model)
     this.log.show(this.model)

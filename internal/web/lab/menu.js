@@ -29,6 +29,7 @@ export class Menu {
       state.condition === 'absent' && act('startMember', `start ${m.id}`, 'first'),
       lives && state.role === 'leads' && act('resign', `resign ${m.id}`),
       lives && act('campaign', `campaign ${m.id}`),
+      lives && (state.paused ? act('resume', `pause ${m.id} 0s`) : act('pauseCluster', `pause ${m.id} 10s`)),
       lives && (state.healthy ? act('unhealthy', `health ${m.id} unhealthy`) : act('healthy', `health ${m.id} healthy`)),
     ]
     const others = model.members.filter(o => o !== m)

@@ -11,6 +11,9 @@ const families = {
 // family tells the kinds of message that look alike.
 export const family = kind => families[kind] || 'know'
 
+// removals are what takes a member from the list, or puts it back.
+const removals = { reaps: true, removes: true, drops: true, adds: false }
+
 const ends = new Set(['crashes', 'loses power', 'exits', 'falls silent'])
 
 export class Model {
@@ -154,6 +157,8 @@ export class Model {
     while (at.next < this.events.length && this.events[at.next].at <= now) {
       const e = this.events[at.next]
       if (e.m >= 0) apply(at.list[e.m], e, at.next)
+      const other = removals[e.what] === undefined ? undefined : at.list[this.index.get(e.peer)]
+      if (other) other.removed = removals[e.what]
       at.next++
     }
     at.now = now
@@ -234,7 +239,7 @@ function spanOf(e, now) {
   return null
 }
 
-function fresh(m) { return { condition: m.absent ? 'absent' : 'alive', role: 'none', epoch: 0, leader: '', last: -1, healthy: true, suspects: new Set() } }
+function fresh(m) { return { condition: m.absent ? 'absent' : 'alive', role: 'none', epoch: 0, leader: '', last: -1, healthy: true, paused: false, removed: false, suspects: new Set() } }
 
 // apply has a member's state follow an event.
 function apply(s, e, i) {
@@ -244,7 +249,7 @@ function apply(s, e, i) {
       case 'crashes': case 'exits': s.condition = 'dead'; break
       case 'falls silent': s.condition = 'silent'; break
       case 'loses power': s.condition = 'off'; break
-      case 'starts': case 'joins': s.condition = 'alive'; s.suspects = new Set(); break
+      case 'starts': case 'joins': s.condition = 'alive'; s.paused = false; s.suspects = new Set(); break
       case 'freezes': s.condition = 'frozen'; return
       case 'thaws': s.condition = 'alive'; return
       case 'is unhealthy': s.healthy = false; return
@@ -262,6 +267,8 @@ function apply(s, e, i) {
     case 'inquires': case 'asks': if (s.role === 'none') s.role = 'asks'; break
     case 'suspects': case 'finds down': s.suspects.add(e.peer); break
     case 'spares': s.suspects.delete(e.peer); break
+    case 'pauses': s.paused = true; break
+    case 'resumes': s.paused = false; break
   }
 }
 

@@ -100,7 +100,7 @@ export class Superpeers {
   // draw shows a round, its tokens on their way to where the next round has them.
   #draw(r, next) {
     const canvas = $('#super-map'), scale = devicePixelRatio || 1, box = canvas.parentElement.clientWidth
-    const shape = Math.max(.6, Math.min(2, r.shape)), wide = Math.round(Math.min(box, Math.max(260, Math.min(900, innerHeight * .55)) * shape)), high = Math.round(wide / shape)
+    const shape = Math.max(.6, Math.min(2, r.shape)), wide = Math.round(Math.min(box, Math.max(260, Math.min(900, innerHeight * .42)) * shape)), high = Math.round(wide / shape)
     if (canvas.width !== wide * scale || canvas.height !== high * scale) {
       Object.assign(canvas, { width: wide * scale, height: high * scale })
       Object.assign(canvas.style, { width: wide + 'px', height: high + 'px' })

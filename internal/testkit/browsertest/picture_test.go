@@ -1,0 +1,148 @@
+package browsertest
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+)
+
+// overlapping is a script that gives the labels of the circle that lie upon each other or upon a member, at
+// each 20 ms of the run, and at how many of these moments ten messages or more are in flight.
+const overlapping = `(() => {
+	const found = [], inside = .12 // of a line: what a letter leaves free
+	let busy = 0
+	for (let now = 0; now < lab.model.elapsed; now += 20) {
+		const flights = lab.model.under(now)
+		if (!flights.some(f => f.kind !== 'beat' && f.kind !== 'ack')) continue
+		lab.circle.render(now)
+		busy += flights.length >= 10
+		const seen = [...document.querySelectorAll('#circle .payload, #circle .say')].filter(x => x.textContent)
+		const boxes = seen.map(x => [x.textContent, x.getBoundingClientRect(), x.matches('.payload')])
+		for (const x of document.querySelectorAll('#circle .hit .body')) boxes.push(['a member', x.getBoundingClientRect(), false])
+		boxes.forEach(([a, p, payload], i) => {
+			if (payload) boxes.forEach(([b, q, late], k) => {
+				const edge = inside * p.height
+				if (k !== i && (!late || k > i) && p.left + edge < q.right && p.right - edge > q.left && p.top + edge < q.bottom && p.bottom - edge > q.top) found.push(now + ' ms: ' + a + ' upon ' + b)
+			})
+		})
+	}
+	lab.dirty = true
+	return [String(busy), ...found.slice(0, 5)]
+})()`
+
+// What messages carry is written where nothing else is, on a phone and on a projector too.
+func TestLabelsDoNotOverlap(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	for _, tour := range []string{"1-bully-cascade", "3-chang-roberts", "8-quorum", "11-lesser-side"} {
+		eval[any](b, with("tour => { lab.tours.begin(tour); return 0 }", tour))
+		b.until(with("tour => lab.tours.current?.name === tour", tour))
+		for _, screen := range []struct {
+			width   int64
+			present bool
+		}{{390, false}, {1280, false}, {1280, true}} {
+			b.size(screen.width, 800, "light")
+			eval[any](b, with("on => { lab.pause(); lab.present(on); return 0 }", screen.present))
+			b.until("lab.frame === null")
+			got := eval[[]string](b, overlapping)
+			if len(got) > 1 {
+				t.Errorf("%s at %d px: %s", tour, screen.width, strings.Join(got[1:], "; "))
+			}
+			if tour == "1-bully-cascade" && got[0] == "0" {
+				t.Errorf("%s: at no moment are ten messages in flight", tour)
+			}
+		}
+		b.shoot("lab-labels-" + tour)
+	}
+}
+
+// A pause is drawn at each member that knows of it, and a member that was reaped is no member any more.
+func TestPauseAndReapingAreDrawn(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	b.size(1280, 900, "dark")
+	b.until(ready)
+	for file, steps := range map[string][][2]string{
+		"pause": {
+			{"lab.model.events.find(e => e.what === 'pauses').at - 1", "!document.querySelector('.paused[visibility=visible]')"},
+			{"lab.model.events.find(e => e.what === 'pauses').at + 200", "document.querySelectorAll('.paused[visibility=visible]').length === 3 && [...document.querySelectorAll('.say')].filter(x => x.textContent.endsWith('· en pausa')).length === 3"},
+			{"lab.model.events.find(e => e.what === 'resumes').at + 200", "!document.querySelector('.paused[visibility=visible]')"},
+		},
+		"members_reaped": {
+			{"lab.model.events.find(e => e.what === 'reaps').at - 1", "!document.querySelector('.member.removed')"},
+			{"lab.model.events.find(e => e.what === 'reaps').at", "document.querySelectorAll('.member.removed').length === 1 && document.querySelector('.member.removed .say').textContent === 'quitado'"},
+		},
+	} {
+		text, err := os.ReadFile("../../../election/bully/testdata/" + file + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		eval[any](b, with("async text => { await lab.load(text, { at: 0 }); lab.pause(); return 0 }", string(text)))
+		for _, step := range steps {
+			eval[any](b, "lab.seek("+step[0]+"), 0")
+			b.until("lab.frame === null")
+			b.until(step[1])
+			b.shoot("lab-" + file)
+		}
+	}
+	eval[any](b, "lab.load('members 1 2 3\\nsettled\\nrun 4s\\n', { at: 0 }).then(() => { lab.pause(); lab.seek(1000) }), 0")
+	b.until("lab.model.members.length === 3 && lab.now === 1000 && lab.frame === null")
+	b.click(".hit[aria-label^='Miembro 2']")
+	b.clickText("#menu button", "Pausar el clúster, 10 s")
+	b.until("document.querySelector('#text').value.includes('at 1s pause 2 10s\\n') && document.querySelectorAll('.paused[visibility=visible]').length === 3")
+}
+
+// On a Spanish page everything that a member does in any scenario has its Spanish word, and nearly all reasons.
+func TestTracesInSpanish(t *testing.T) {
+	does, reasons := map[string]bool{}, map[string]int{}
+	for _, pattern := range []string{"../../../election/*/testdata/*.txt", "../../../quorum/testdata/*.txt"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := scenario.Parse(file, string(text))
+			if err != nil || s.Golden == "" {
+				continue
+			}
+			_, err = sim.Play(s, algorithm.Maker, func(e trace.Entry) {
+				if e.Message == nil {
+					does[e.What] = true
+					reasons[e.Why]++
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	b.until(ready)
+	delete(does, "tells") // what is told stands behind it
+	for _, what := range eval[[]string](b, with("async list => { const { doing } = await import('./shared/words.js'); return list.filter(x => doing(x) === x) }", slices.Sorted(maps.Keys(does)))) {
+		t.Errorf("%q has no Spanish word in internal/web/shared/words.js", what)
+	}
+	delete(reasons, "")
+	all, known := 0, 0
+	for _, n := range reasons {
+		all += n
+	}
+	for _, why := range eval[[]string](b, with("async list => { const { reason } = await import('./shared/words.js'); return list.filter(x => reason(x) !== x) }", slices.Sorted(maps.Keys(reasons)))) {
+		known += reasons[why]
+		delete(reasons, why)
+	}
+	if share := float64(known) / float64(all); share < .96 {
+		t.Errorf("of %d reasons %.1f %% are in Spanish; not so: %v", all, 100*share, slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })[:12])
+	}
+}
