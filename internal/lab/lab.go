@@ -14,6 +14,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -41,9 +42,7 @@ func Site(ctx context.Context) (web.Site, error) {
 			return nil, fmt.Errorf("the lab's simulator has to be built: %w", err)
 		}
 	}
-	for name, body := range built {
-		s[name] = body
-	}
+	maps.Copy(s, built)
 	return s, nil
 }
 

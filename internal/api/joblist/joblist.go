@@ -69,14 +69,11 @@ func (d *Desk) Run(w http.ResponseWriter, r *http.Request) {
 	d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Run(ctx, name) })
 }
 
-// Pause answers POST /v1/jobs/{name}/pause.
-func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
-	d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Pause(ctx, name, true) })
-}
-
-// Resume answers POST /v1/jobs/{name}/resume.
-func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
-	d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Pause(ctx, name, false) })
+// Pause answers POST /v1/jobs/{name}/pause, and resume.
+func (d *Desk) Pause(paused bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Pause(ctx, name, paused) })
+	}
 }
 
 // act does something about a job, and answers what is known of it then.

@@ -37,7 +37,7 @@ func TestWhatIsWrongHasItsStatus(t *testing.T) {
 			err = fmt.Errorf("job: %w", err)
 		}
 		d.Open(shelf{err})
-		for _, do := range []http.HandlerFunc{d.Run, d.Pause, d.Resume} {
+		for _, do := range []http.HandlerFunc{d.Run, d.Pause(true), d.Pause(false)} {
 			w := httptest.NewRecorder()
 			do(w, httptest.NewRequest("POST", "/v1/jobs/report/run", nil))
 			if w.Code != want {

@@ -105,7 +105,7 @@ func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 	}
 	j.Paused = orders[mark].paused()
 	if v := b.self.Election(l.Name).Leader(); v.Defined() {
-		j.Leader = some(string(v.Token.Leader.ID))
+		j.Leader = new(string(v.Token.Leader.ID))
 	}
 	if now := time.Now().UTC(); l.Plan != nil && !j.Paused {
 		if next := l.Plan.Schedule.Next(latest(now, last)); !next.IsZero() {
@@ -122,20 +122,20 @@ func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 
 // describe fills in the run of a listing.
 func (r record) describe(j *joblist.Job, members []batuta.MemberStatus) {
-	j.Last, j.Tries, j.Late, j.ByHand = some(time.Unix(r.began, 0).UTC()), r.tries, r.late, r.byHand
+	j.Last, j.Tries, j.Late, j.ByHand = new(time.Unix(r.began, 0).UTC()), r.tries, r.late, r.byHand
 	lives := false
 	for _, m := range members {
 		if markOf(string(m.ID)) == r.by {
-			j.By, lives = some(string(m.ID)), m.State == batuta.StateUp
+			j.By, lives = new(string(m.ID)), m.State == batuta.StateUp
 		}
 	}
 	result := joblist.OK
 	switch {
 	case r.state == running && lives && (j.Leader == nil || *j.Leader == *j.By):
-		j.Result = some(joblist.Running)
+		j.Result = new(joblist.Running)
 		return
 	case r.state == running:
-		j.Result = some(joblist.Lost)
+		j.Result = new(joblist.Lost)
 		return
 	case r.state == stopped:
 		result = joblist.Stopped
@@ -144,13 +144,11 @@ func (r record) describe(j *joblist.Job, members []batuta.MemberStatus) {
 	case r.state == unstarted, r.exit != 0:
 		result = joblist.Failed
 	}
-	j.Result, j.Took = &result, some(r.took.Seconds())
+	j.Result, j.Took = &result, new(r.took.Seconds())
 	if r.state == ended || r.state == timedOut {
-		j.Exit = some(int(r.exit))
+		j.Exit = new(int(r.exit))
 	}
 }
-
-func some[T any](v T) *T { return &v }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

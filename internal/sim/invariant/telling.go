@@ -18,24 +18,18 @@ const (
 )
 
 var ofTelling = []Rule{
-	{Name: Lost, Where: "soak, explore",
-		Why:    "A watcher starts work at one event and stops it at the other: unpaired, it works twice or for ever.",
-		Mutant: "follows without telling of the loss"},
-	{Name: Tells, Where: "soak",
-		Why:    "Once others hear that the lead is free they may take it; by then the work here must have been told to stop.",
-		Mutant: "says that it resigns before it has"},
-	{Name: Saved, Where: "soak, explore",
-		Why:    "What was told and is forgotten in a crash is claimed a second time.",
-		Mutant: "tells before it has saved"},
-	{Name: Lower, Where: "soak, explore",
-		Why:    "A message that was long on its way must not topple what came after it.",
-		Mutant: "accepts a lower token"},
-	{Name: Vouch, Where: "soak",
-		Why:    "Whoever vouched may have heard nothing since: a late word keeps a dead leader, and with it everybody's work from going on.",
-		Mutant: "a late REPORT vouches"},
-	{Name: Stalled, Where: "soak",
-		Why:    "A stopped process may have been replaced meanwhile: it must not act as leader on what it knew before.",
-		Mutant: "does not notice that it was stopped"},
+	{Name: Lost, Where: "soak, explore", Mutant: "follows without telling of the loss",
+		Why: "A watcher starts work at one event and stops it at the other: unpaired, it works twice or for ever."},
+	{Name: Tells, Where: "soak", Mutant: "says that it resigns before it has",
+		Why: "Once others hear that the lead is free they may take it; by then the work here must have been told to stop."},
+	{Name: Saved, Where: "soak, explore", Mutant: "tells before it has saved",
+		Why: "What was told and is forgotten in a crash is claimed a second time."},
+	{Name: Lower, Where: "soak, explore", Mutant: "accepts a lower token",
+		Why: "A message that was long on its way must not topple what came after it."},
+	{Name: Vouch, Where: "soak", Mutant: "a late REPORT vouches",
+		Why: "Whoever vouched may have heard nothing since: a late word keeps a dead leader, and with it everybody's work from going on."},
+	{Name: Stalled, Where: "soak", Mutant: "does not notice that it was stopped",
+		Why: "A stopped process may have been replaced meanwhile: it must not act as leader on what it knew before."},
 }
 
 // GivesAway reports whether a receiver of m may assume that the leadership t is over. That

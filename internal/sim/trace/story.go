@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -149,8 +150,6 @@ func (s *Story) ShiViz(of *scenario.Scenario) string {
 
 func copied(m map[election.ID]int) map[election.ID]int {
 	c := make(map[election.ID]int, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
+	maps.Copy(c, m)
 	return c
 }

@@ -23,16 +23,16 @@ type Baselines struct {
 func baselines(w *world, live []int32, k int) (b Baselines) {
 	capacity := w.cfg.Capacity
 	random := randomCenters(live, k, w.seed)
-	b.Random = ptr(chosen(w.space, live, random, capacity))
+	b.Random = new(chosen(w.space, live, random, capacity))
 	if c := kcenter(w.space, live, k, w.seed); c != nil {
-		b.KCenter = ptr(chosen(w.space, live, c, capacity))
+		b.KCenter = new(chosen(w.space, live, c, capacity))
 	}
 	if len(live) <= medoidLimit {
 		m := kmedoids(w.space, live, random)
 		if capacity > 0 {
 			m = cappedReference(w.space, live, m, capacity, w.seed)
 		}
-		b.KMedoids = ptr(chosen(w.space, live, m, capacity))
+		b.KMedoids = new(chosen(w.space, live, m, capacity))
 	}
 	return b
 }

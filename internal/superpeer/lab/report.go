@@ -80,7 +80,7 @@ func (r *Report) finish(w *world) {
 	last := r.last()
 	last.Mean, last.Unserved, last.measured = r.Mean, r.Unserved, true
 	if b := w.space.bound(r.Wanted, w.live()); b > 0 {
-		r.Bound, r.RatioBound = ptr(b), ptr(r.Mean/b)
+		r.Bound, r.RatioBound = new(b), new(r.Mean/b)
 	}
 	r.settle(&w.cfg)
 	for _, at := range r.churned {
@@ -94,8 +94,6 @@ func (r *Report) finish(w *world) {
 // maxRecoveries is the number of changes up to which each gets a Recovery; with more, churn is
 // steady.
 const maxRecoveries = 10
-
-func ptr[T any](x T) *T { return &x }
 
 // settle finds the settled round and counts later rounds with a wrong number.
 func (r *Report) settle(cfg *superpeer.Config) {
@@ -118,7 +116,7 @@ func (r *Report) settle(cfg *superpeer.Config) {
 	if first > end-max(1, end/10) {
 		return
 	}
-	r.SettledRound = ptr(r.samples[first].Round)
+	r.SettledRound = new(r.samples[first].Round)
 	calm := first
 	for i, s := range r.samples {
 		for _, at := range r.churned {
@@ -136,7 +134,7 @@ func (r *Report) recover(at int) Recovery {
 	v := Recovery{Round: at}
 	for i := at; i < len(r.samples); i++ {
 		if s := &r.samples[i]; s.measured && s.Unserved <= 0.001 {
-			v.Served = ptr(i - at + 1)
+			v.Served = new(i - at + 1)
 			break
 		}
 	}

@@ -384,15 +384,13 @@ func (r *Report) finish() {
 func (v *Mended) mend(after []Sample) {
 	for i, s := range after {
 		if v.Served == nil && 100*s.Orphans <= v.Orphans {
-			v.Served = ptr(i + 1)
+			v.Served = new(i + 1)
 		}
 	}
 	for i := len(after); i > 0 && after[i-1].Live == after[i-1].Wanted; i-- {
-		v.Exact = ptr(i)
+		v.Exact = new(i)
 	}
 }
-
-func ptr[T any](x T) *T { return &x }
 
 // compare runs the same in the laboratory.
 func (r *Report) compare(o Options) error {
@@ -400,6 +398,6 @@ func (r *Report) compare(o Options) error {
 	if err != nil {
 		return err
 	}
-	r.LabMean = ptr(l.Mean)
+	r.LabMean = new(l.Mean)
 	return nil
 }
