@@ -131,7 +131,7 @@ func (f *securityFlags) checkHTTP(addr string) error {
 	case err != nil:
 		return cli.Usagef("--http %w", err)
 	case f.httpTokens != "":
-		if _, err := access.ReadFile(f.httpTokens); err != nil {
+		if _, err := access.Load(f.httpTokens); err != nil {
 			return cli.Usagef("--http-token-file: %w", err)
 		}
 	}
@@ -210,7 +210,7 @@ func (f *accessFlags) access() (api.Access, error) {
 	a := api.Access{TLS: config}
 	if f.tokenFile != "" {
 		tokens, err := access.ReadFile(f.tokenFile)
-		if err != nil {
+		if len(tokens) == 0 {
 			return api.Access{}, cli.Usagef("--http-token-file: %w", err)
 		}
 		tokens = slices.DeleteFunc(tokens, func(g access.Grant) bool { return g.Token == "" })

@@ -129,6 +129,35 @@ func TestAClientHasALimit(t *testing.T) {
 	}
 }
 
+// A heavy election moves others away from its leader, so that with the role stand its weight counts for the limit.
+func TestWeightCountsForTheLimit(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveTo(t, l, standToken+" stand billing-* limit=10\n"+operateToken+" operate limit=2\n")
+	at := l.Addr().String()
+	for _, c := range []struct {
+		token, name string
+		weight      int
+		want        int
+	}{
+		{standToken, "billing-a", 1048576, 429},
+		{standToken, "billing-a", 11, 429},
+		{standToken, "billing-a", 9, 200},
+		{standToken, "billing-b", 2, 429},
+		{standToken, "billing-b", 0, 200},
+		{standToken, "billing-c", 0, 429},
+		{operateToken, "payroll", 1000, 200},
+		{operateToken, "nightly", 1000, 200},
+		{operateToken, "more", 1, 429},
+	} {
+		if code, text := as(t, at, c.token, "PUT", "/v1/elections/"+c.name+"/candidacy", fmt.Sprintf(`{"ttl":"1m","weight":%d}`, c.weight)); code != c.want {
+			t.Errorf("%s with weight %d answers %d %s, not %d", c.name, c.weight, code, text, c.want)
+		}
+	}
+}
+
 // The metrics have as many series with many names as with one.
 func TestMetricsDoNotGrowWithNames(t *testing.T) {
 	n, at := startNode(t, "1")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/access"
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
@@ -115,7 +116,7 @@ func NewHealthServer(node Node, version string, log *slog.Logger, api *Server) *
 	}
 	return &HealthServer{follow: follow, http: &http.Server{
 		Handler: hardened(http.MaxBytesHandler(mux, maxBody)), ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader, ConnState: access.EachClient(access.MaxConnections() / 2),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 }
@@ -152,7 +153,7 @@ func Guarded(calls http.Handler, tokens *access.Tokens, log *slog.Logger, names 
 // GuardedServer serves such calls with this API's deadlines.
 func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ConnContext: access.Connection, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
+		Handler: h, ConnContext: access.Connection, ConnState: access.EachClient(access.MaxConnections() / 2), ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
@@ -169,7 +170,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			return
 		}
 		if err := s.tokens.Refresh(); err != nil {
-			s.log.Error("the token file cannot be read again: the tokens read before stay valid; fix the file, and it is read again by itself", "error", err)
+			s.log.Error("the token file has errors: a line with an error permits nothing, and without any other line the tokens read before stay valid; fix the file, and it is read again by itself", "error", err)
 		}
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		stands := strings.HasPrefix(r.URL.Path, "/v1/elections/") // [Server.permit] decides for which
@@ -184,6 +185,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		case reads && r.Header.Get("Authorization") == "" && !s.healthElsewhere && slices.Contains(open, r.URL.Path):
 			next.ServeHTTP(bare{w}, r)
 		default:
+			w.Header().Set("Connection", "close") // it would last for a minute
 			w.Header().Add("WWW-Authenticate", `Bearer realm="batuta"`)
 			if strings.Contains(r.Header.Get("Accept"), "text/html") {
 				w.Header().Add("WWW-Authenticate", `Basic realm="batuta: any name, and a token as the password"`)
@@ -204,15 +206,14 @@ func (s *Server) access(r *http.Request) string {
 	return "operate"
 }
 
-// permit returns the client of a request, and how many candidacies it may have, unless it may not stand for that
-// election: then it answers.
-func (s *Server) permit(w http.ResponseWriter, r *http.Request, election string) (client string, limit int, ok bool) {
+// permit returns the client of a request unless it may not stand for that election: then it answers.
+func (s *Server) permit(w http.ResponseWriter, r *http.Request, election string) (c candidacy.Client, ok bool) {
 	g, _ := r.Context().Value(grantKey{}).(access.Grant)
 	if !g.May(election) {
 		s.refuse(w, r, http.StatusForbidden, "role", fmt.Sprintf("this client may stand for %s, and not for %q: add the name to its line in the agent's --http-token-file",
 			strings.Join(g.Names, ", "), election))
 	}
-	return g.Client(), g.Limit, g.May(election)
+	return candidacy.Client{Name: g.Client(), Limit: g.Limit, Weighs: g.Role == access.Stand}, g.May(election)
 }
 
 // isPage reports whether the request is for the dashboard's own files. They contain nothing of the

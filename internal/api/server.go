@@ -1,3 +1,5 @@
+// Package api is the interface of a batuta process besides the election: event lines, the HTTP API
+// with its metrics, and its client.
 package api
 
 import (
@@ -93,6 +95,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 	s.http = &http.Server{
 		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
 		ConnContext:    access.Connection,
+		ConnState:      access.EachClient(access.MaxConnections() / 2),
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    time.Minute,
@@ -169,8 +172,8 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/members/{id}", s.removeMember},
 		{"GET", "/v1/jobs", s.jobs.List},
 		{"POST", "/v1/jobs/{name}/run", s.jobs.Run},
-		{"POST", "/v1/jobs/{name}/pause", s.jobs.Pause},
-		{"POST", "/v1/jobs/{name}/resume", s.jobs.Resume},
+		{"POST", "/v1/jobs/{name}/pause", s.jobs.Pause(true)},
+		{"POST", "/v1/jobs/{name}/resume", s.jobs.Pause(false)},
 		{"PUT", "/v1/meta", set.meta},
 		{"PUT", "/v1/health", set.health},
 		{"POST", "/v1/ready", set.ready},

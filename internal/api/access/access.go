@@ -71,31 +71,33 @@ func (g Grant) Client() string {
 const howto = "write a token and its role, such as 'TOKEN operate' or 'TOKEN stand billing-*'; 'user:NAME' in place of a token is a user of a Unix socket"
 
 // ReadFile reads a token file: in each line a token or user:NAME, and its role. After the role stand there are
-// the elections. limit=N bounds the candidacies of the client. Its errors quote no token.
-func ReadFile(path string) ([]Grant, error) {
+// the elections. limit=N bounds the candidacies of the client. Its errors quote no token; lines without an
+// error give their grants all the same.
+func ReadFile(path string) (grants []Grant, err error) {
 	data, err := security.ReadPrivate(path)
 	if err != nil {
 		return nil, err
 	}
-	var grants []Grant
+	var wrong []error
 	for i, line := range strings.Split(string(data), "\n") {
 		words := strings.Fields(line)
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
 		g, err := parse(words)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
+		if err == nil && slices.ContainsFunc(grants, func(other Grant) bool { return other.Client() == g.Client() }) {
+			err = errors.New("an earlier line has this token or user, and only one counts: write all its elections on one line")
 		}
-		if slices.ContainsFunc(grants, func(other Grant) bool { return other.Client() == g.Client() }) {
-			return nil, fmt.Errorf("%s:%d: an earlier line has this token or user, and only one counts: write all its elections on one line", path, i+1)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s:%d: %w", path, i+1, err))
+			continue
 		}
 		grants = append(grants, g)
 	}
 	if len(grants) == 0 {
-		return nil, fmt.Errorf("%s holds no token: %s", path, howto)
+		wrong = append(wrong, fmt.Errorf("%s holds no token: %s", path, howto))
 	}
-	return grants, nil
+	return grants, errors.Join(wrong...)
 }
 
 // parse reads a line. A token and its role may stand in any order.
@@ -126,6 +128,8 @@ func parse(words []string) (g Grant, err error) {
 	switch {
 	case g.Role == Stand && g.Names == nil:
 		return g, errors.New("the role stand needs the elections, such as: TOKEN stand billing-* payroll; '*' is all of them")
+	case isUser && !identifiesUsers:
+		err = errors.New("user:NAME is for Linux: give this client a token, from 'batuta secret new'")
 	case isUser:
 		g.Token = ""
 		g.User, err = number(name)
@@ -135,6 +139,8 @@ func parse(words []string) (g Grant, err error) {
 	return g, err
 }
 
+var errNoUser = errors.New("this machine has no such user")
+
 // number gives the number of a user of this machine.
 func number(name string) (string, error) {
 	if uid, err := strconv.ParseUint(name, 10, 32); err == nil {
@@ -142,7 +148,7 @@ func number(name string) (string, error) {
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return "", fmt.Errorf("user:%.80s: this machine has no such user; give its name, or its number as user:1001", name)
+		return "", fmt.Errorf("user:%.80s: %w; give its name, or its number as user:1001", name, errNoUser)
 	}
 	return u.Uid, nil
 }
@@ -157,10 +163,21 @@ type Tokens struct {
 	was    os.FileInfo
 }
 
-// Load reads a token file for a server.
+// Load reads a token file for a server. Each line must be right, except that a user may be unknown: users are
+// deleted, and such a line permits nothing. The first [Tokens.Refresh] returns that error.
 func Load(path string) (*Tokens, error) {
 	t := &Tokens{path: path}
-	return t, t.Reload()
+	err := t.Reload()
+	lines, ok := err.(interface{ Unwrap() []error })
+	if !ok || t.all.Load() == nil {
+		return t, err
+	}
+	for _, line := range lines.Unwrap() {
+		if !errors.Is(line, errNoUser) {
+			return t, line
+		}
+	}
+	return t, nil
 }
 
 // Refresh reads the file again if it has changed, at most once a second.
@@ -183,14 +200,14 @@ func (t *Tokens) Refresh() error {
 	return t.Reload()
 }
 
-// Reload reads the file again, which [Tokens] also does by itself when it has changed. After an
-// error the previous grants stay valid.
+// Reload reads the file again, which [Tokens] also does by itself when it has changed. A line with an
+// error permits nothing. If no line is right the previous grants stay valid.
 func (t *Tokens) Reload() error {
 	if t == nil {
 		return nil
 	}
 	grants, err := ReadFile(t.path)
-	if err != nil {
+	if len(grants) == 0 {
 		return err
 	}
 	for i, g := range grants {
@@ -200,7 +217,7 @@ func (t *Tokens) Reload() error {
 		}
 	}
 	t.all.Store(&grants)
-	return nil
+	return err
 }
 
 // Of returns what the client of a request may do. A browser that asks for a password sends the token as the
@@ -241,10 +258,8 @@ type userKey struct{}
 // Connection adds the user at the other end of a Unix socket to the context of its requests
 // (see [http.Server.ConnContext]).
 func Connection(ctx context.Context, c net.Conn) context.Context {
-	if u, ok := c.(*net.UnixConn); ok {
-		if uid, err := userOf(u); err == nil {
-			return context.WithValue(ctx, userKey{}, strconv.FormatUint(uint64(uid), 10))
-		}
+	if uid, ok := userAt(c); ok {
+		return context.WithValue(ctx, userKey{}, uid)
 	}
 	return ctx
 }

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,47 @@ func TestLinesThatAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), token) {
 			t.Errorf("%q: %v", line, err)
 		}
+	}
+}
+
+// A line with an error permits nothing and is named; the others count. A user may be deleted before an agent starts.
+func TestABadLineLeavesTheOthers(t *testing.T) {
+	const a, b = "0123456789abcdef", "fedcba9876543210"
+	path := file(t, "user:no-such-user-1 operate\n"+a+" operate\n")
+	tokens, err := access.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := func(token string) access.Role {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		g, _ := tokens.Of(r)
+		return g.Role
+	}
+	if err := tokens.Refresh(); err == nil || !strings.Contains(err.Error(), path+":1: user:no-such-user-1") {
+		t.Errorf("the first reading for a request gives %v", err)
+	}
+	write := func(text string) error {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return tokens.Reload()
+	}
+	if role(a) != access.Operate || role(b) != access.Nobody {
+		t.Errorf("roles %v and %v", role(a), role(b))
+	}
+	err = write(a + " admin\n" + b + " read\nuser:root what\n")
+	if err == nil || !strings.Contains(err.Error(), ":1: ") || !strings.Contains(err.Error(), ":3: ") || strings.Contains(err.Error(), a) {
+		t.Errorf("two bad lines give %v", err)
+	}
+	if role(a) != access.Nobody || role(b) != access.Read {
+		t.Errorf("roles %v and %v", role(a), role(b))
+	}
+	if err := write(a + " admin\n"); err == nil || role(b) != access.Read {
+		t.Errorf("without a good line: %v, role %v", err, role(b))
+	}
+	if _, err := access.Load(file(t, "user:no-such-user-1 operate\n"+a+" admin\n"+b+" read\n")); err == nil || !strings.Contains(err.Error(), ":2: ") {
+		t.Errorf("a start with a bad line: %v", err)
 	}
 }
 

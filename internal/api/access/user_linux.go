@@ -2,25 +2,27 @@ package access
 
 import (
 	"net"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// userOf returns the user of the process that has connected.
-func userOf(c *net.UnixConn) (uid uint32, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
+const identifiesUsers = true
+
+// userAt gives the number of the user of the process at the other end of a Unix socket.
+func userAt(c net.Conn) (uid string, ok bool) {
+	u, isUnix := c.(*net.UnixConn)
+	if !isUnix {
+		return "", false
 	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		var cred *unix.Ucred
-		if cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); failed == nil {
-			uid = cred.Uid
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return "", false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			uid, ok = strconv.FormatUint(uint64(cred.Uid), 10), true
 		}
 	})
-	if err == nil {
-		err = failed
-	}
-	return uid, err
+	return uid, ok
 }

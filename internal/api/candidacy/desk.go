@@ -42,12 +42,19 @@ type Election interface {
 
 // Config is what a [Desk] needs of its agent.
 type Config struct {
-	Member   batuta.ID                                                                                         // of the agent
-	Open     func(name string, o ...batuta.ElectionOption) (Election, error)                                   // gives a named election; its error is the client's fault
-	Reserved func(name string) bool                                                                            // whether the agent itself stands for it; nil: for none
-	Permit   func(w http.ResponseWriter, r *http.Request, election string) (client string, limit int, ok bool) // gives the client of a request, and how many candidacies it may have; not ok: it has answered; nil: all are permitted
-	Serves   func(election string, t batuta.Token)                                                             // is called when the work of a leadership serves; nil: it is not
-	Log      *slog.Logger                                                                                      // default: none
+	Member   batuta.ID                                                                         // of the agent
+	Open     func(name string, o ...batuta.ElectionOption) (Election, error)                   // gives a named election; its error is the client's fault
+	Reserved func(name string) bool                                                            // whether the agent itself stands for it; nil: for none
+	Permit   func(w http.ResponseWriter, r *http.Request, election string) (c Client, ok bool) // gives the client of a request; not ok: it has answered; nil: all are permitted
+	Serves   func(election string, t batuta.Token)                                             // is called when the work of a leadership serves; nil: it is not
+	Log      *slog.Logger                                                                      // default: none
+}
+
+// Client is the owner of candidacies.
+type Client struct {
+	Name   string // "": it has no identity, and no limit
+	Limit  int    // of its candidacies at the same time
+	Weighs bool   // a candidacy counts its weight, by which elections move
 }
 
 // State is how a candidacy stands.
@@ -82,7 +89,7 @@ type Desk struct {
 
 	mu     sync.Mutex
 	all    map[string]*candidacy // by id
-	each   map[string]int        // how many each client has
+	each   map[string]int        // what those of each client count
 	queues map[string]*queue     // by the name of the election
 }
 
@@ -92,7 +99,7 @@ func New(c Config) *Desk {
 		c.Reserved = func(string) bool { return false }
 	}
 	if c.Permit == nil {
-		c.Permit = func(http.ResponseWriter, *http.Request, string) (string, int, bool) { return "", 0, true }
+		c.Permit = func(http.ResponseWriter, *http.Request, string) (c Client, ok bool) { return c, true }
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	d := &Desk{cfg: c, all: map[string]*candidacy{}, each: map[string]int{}, queues: map[string]*queue{}}
@@ -132,8 +139,8 @@ func (d *Desk) Reserve(reserved func(name string) bool) { d.cfg.Reserved = reser
 // candidacy is a client that stands for an election. The desk's lock guards it.
 type candidacy struct {
 	id     string
-	client string // that began it; "": it has no identity
-	limit  int    // of the client's candidacies
+	client Client // that began it
+	counts int    // of the client's limit
 	queue  *queue
 	stream bool
 	bound  time.Duration // the ttl of a lease, the grace of a stream
@@ -169,11 +176,12 @@ func (d *Desk) stand(e Election, c *candidacy) error {
 	case len(d.all) >= Max:
 		d.ended.WithLabelValues(refused).Inc()
 		return errTooMany
-	case c.client != "" && d.each[c.client] >= c.limit:
+	case c.client.Name != "" && d.each[c.client.Name]+c.counts > c.client.Limit:
 		d.ended.WithLabelValues(refused).Inc()
-		return fmt.Errorf("%w: this client has %d: end one, or set limit=N after its role in the agent's --http-token-file", errQuota, c.limit)
+		return fmt.Errorf("%w: those of this client count %d of %d, and this one %d: end one, or set limit=N after its role in the agent's --http-token-file",
+			errQuota, d.each[c.client.Name], c.client.Limit, c.counts)
 	}
-	d.each[c.client]++
+	d.each[c.client.Name] += c.counts
 	c.id, c.state = rand.Text(), Waiting
 	c.stopped, c.changed = make(chan struct{}), make(chan struct{})
 	d.all[c.id] = c
@@ -277,8 +285,8 @@ func (d *Desk) end(c *candidacy, how string) {
 		c.timer.Stop()
 	}
 	delete(d.all, c.id)
-	if d.each[c.client]--; d.each[c.client] == 0 {
-		delete(d.each, c.client)
+	if d.each[c.client.Name] -= c.counts; d.each[c.client.Name] == 0 {
+		delete(d.each, c.client.Name)
 	}
 	d.ended.WithLabelValues(how).Inc()
 	if name := c.queue.election.Name(); how == expired || how == unacknowledged {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
@@ -35,14 +36,13 @@ func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	return Bounded(l), nil
 }
 
-// Bounded leaves open files to members and the disk: further clients of l wait while a quarter of
-// those that this process may open are connections of l.
+// Bounded has further TCP clients of l wait while it has [access.MaxConnections]. At a Unix socket each user has a
+// bound of its own.
 func Bounded(l net.Listener) net.Listener {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || l.Addr().Network() == "unix" {
-		return l // of a Unix socket the API asks which user a client is
+	if l.Addr().Network() == "unix" {
+		return l // of which the API asks the user
 	}
-	return netutil.LimitListener(l, int(min(max(limit.Cur/4, 4), 1<<16)))
+	return netutil.LimitListener(l, access.MaxConnections())
 }
 
 // Shown returns the address of l: HOST:PORT or unix:PATH; "" for nil.
