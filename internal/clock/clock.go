@@ -74,11 +74,13 @@ func (c *Clock) Leapt() time.Duration {
 }
 
 // Two readings of the same clock that differ by more than tight were not at the same moment; after
-// that many attempts the reading is torn. A suspension shorter than nap is noise.
+// that many attempts the reading is torn. A suspension shorter than nap is noise. It also moves the
+// wall clock against Go's: the kernel is asked for it only then, and glance after it last was.
 const (
 	tight    = time.Millisecond
 	attempts = 5
 	nap      = 10 * time.Millisecond
+	glance   = nap
 )
 
 // System reads the clocks of this machine. On Linux it uses a clock that no daemon slews. Elsewhere
@@ -92,18 +94,26 @@ type ticks struct {
 	asleep time.Duration // duration of suspension
 }
 
-// system reads Go's clock, and the kernel's clocks by read; nil: every clock is slewed.
-func system(read func() ticks) Source {
+// system reads Go's clock, and the kernel's clocks by read, which may omit asleep unless it is to
+// look; nil: every clock is slewed.
+func system(read func(look bool) ticks) Source {
 	origin, base, asleep := time.Now(), ticks{}, time.Duration(0)
 	steady := read != nil && !virtual()
 	if read == nil {
-		read = func() ticks { return ticks{} }
+		read = func(bool) ticks { return ticks{} }
 	}
-	base = read()
+	base = read(true)
+	looked := origin
 	return func() Reading {
 		for attempt := 1; ; attempt++ {
 			before := time.Now()
-			k := read()
+			since := before.Sub(looked)
+			step := before.Round(0).Sub(looked.Round(0)) - since
+			look := since >= glance || max(step, -step) > tight
+			k := read(look)
+			if look {
+				looked = before
+			}
 			if s := k.asleep - base.asleep; s > asleep+nap {
 				asleep = s
 			}

@@ -11,7 +11,13 @@ import (
 // kernel reads the clocks of this machine. A daemon that sets the wall clock slews
 // CLOCK_MONOTONIC and CLOCK_BOOTTIME, by up to 10 %. It does not slew CLOCK_MONOTONIC_RAW,
 // which stops in suspension. The first two differ by how long that was, however they are slewed.
-func kernel() ticks { return ticks{raw: show(unix.CLOCK_MONOTONIC_RAW), asleep: suspended()} }
+func kernel(look bool) ticks {
+	t := ticks{raw: show(unix.CLOCK_MONOTONIC_RAW)}
+	if look {
+		t.asleep = suspended()
+	}
+	return t
+}
 
 // suspended returns how long this machine has been suspended since it booted. A process that is
 // held up between the two readings gets a smaller value, never a larger.
@@ -23,7 +29,7 @@ var slept atomic.Int64
 // Boot returns the time since this machine booted, or since some moment near that, which is the
 // same for all its processes. The clock is not slewed, and includes suspension.
 func Boot() time.Duration {
-	t := kernel()
+	t := kernel(true)
 	for {
 		known := slept.Load()
 		if known >= int64(t.asleep) {
