@@ -20,6 +20,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
 // Start is [New], and [Node.Run] on a goroutine of its own. ctx is for the start alone: its end
@@ -55,6 +56,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 		metas:    map[ID]map[string]string{},
 		sent:     map[string]uint64{},
 		commands: make(chan command),
+		turn:     make(network.Turn, 1), // taken until the loop begins
 		running:  make(chan struct{}),
 		done:     make(chan struct{}),
 		rejoin:   make(chan struct{}, 1),

@@ -78,6 +78,7 @@ type Node struct {
 	pausing     bool             // the cluster was paused when that was last looked at
 	healthError string           // the error of the last check that failed
 	todo        []election.Event // to step the Machine with
+	turn        network.Turn
 	timer       *time.Timer
 	armed       time.Time // what timer is set to
 	working     map[*work]struct{}
@@ -100,8 +101,9 @@ type command struct {
 	done chan struct{}
 }
 
-// loop is the only goroutine that owns the Machine: it steps it with what arrives, does
-// the actions in their order, and sleeps until the Machine's deadline otherwise.
+// loop steps the Machine, does the actions in their order, and sleeps until the Machine's
+// deadline otherwise. What arrives meanwhile does the same in a turn of its own, on the goroutine
+// that has read it.
 func (n *Node) loop() {
 	if n.cfg.Health.Check != nil {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
@@ -124,38 +126,40 @@ func (n *Node) loop() {
 	}
 	n.drain()
 	end := n.ending.Done()
-	for !n.closing || len(n.working)+n.atWork > 0 {
+	for (!n.closing || len(n.working)+n.atWork > 0) && n.cut.Err() == nil {
 		n.arm()
-		var done chan struct{}
+		n.turn <- struct{}{}
+		var c command
 		select {
-		case f := <-n.net.Arrivals():
-			f()
 		case <-n.timer.C:
-			if late := n.now().Sub(n.armed); !n.armed.IsZero() && late > 0 {
-				n.rhythm.stall.add(n.clock.Now(), late)
+			c.do = func() {
+				if late := n.now().Sub(n.armed); !n.armed.IsZero() && late > 0 {
+					n.rhythm.stall.add(n.clock.Now(), late)
+				}
+				n.armed = time.Time{}
+				n.emit(election.Event{Kind: election.Woke})
 			}
-			n.armed = time.Time{}
-			n.emit(election.Event{Kind: election.Woke})
 		case err := <-n.saved:
-			n.wasSaved(err)
-			n.emit(election.Event{Kind: election.Saved, Err: err})
-		case c := <-n.commands:
-			c.do()
-			done = c.done
+			c.do = func() {
+				n.wasSaved(err)
+				n.emit(election.Event{Kind: election.Saved, Err: err})
+			}
+		case c = <-n.commands:
 		case <-end:
 			end = nil
-			n.leave()
+			c.do = n.leave
 		case <-n.cut.Done():
-			n.leave()
-			n.drain()
-			n.end()
-			return
+			c.do = n.leave
 		}
+		<-n.turn
+		c.do()
 		n.drain()
-		if done != nil {
-			close(done)
+		if c.done != nil {
+			close(c.done)
 		}
 	}
+	n.leave()
+	n.drain()
 	n.end()
 }
 
@@ -273,6 +277,7 @@ func (n *Node) fail(err error) {
 	n.err = err
 	n.cfg.Logger.Error("giving up", "error", err)
 	n.leave()
+	n.close() // wakes the loop, if this is not its turn
 }
 
 // elect publishes a leadership that begins or ends, to work first.

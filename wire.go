@@ -82,6 +82,7 @@ func (n *Node) site() network.Site {
 		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election, Algorithm: n.cfg.Algorithm, Observer: n.cfg.Observer && !n.cfg.Witness,
 		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Timing: n.cfg.timing(),
 		Log: n.cfg.Logger, Counters: &n.counters,
+		Turn: n.turn, Settle: func() { n.drain(); n.arm() },
 		Emit: n.hear,
 		Admit: func(peer Rank, incarnation uint64) error {
 			return n.machine.Admit(n.now(), peer, incarnation)

@@ -55,7 +55,7 @@ func newConnections(w *wire, l net.Listener, s network.Site) *connections {
 	n.self.Batuta = &extra{Cluster: s.Cluster, Incarnation: s.Incarnation}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.dialer = dialer{ctx: n.ctx, from: n.self.IP, timeout: n.timeout, log: s.Log, faults: n.faults}
-	n.Inbox = network.NewInbox(n.ctx.Done())
+	n.Inbox = network.NewInbox(s, n.ctx.Done())
 	return n
 }
 

@@ -1,40 +1,47 @@
 package network
 
-// Inbox passes what arrives to the node's loop.
-type Inbox struct {
-	waiting chan func()
-	over    <-chan struct{}
-}
+// Turn is the right to use what a node's loop owns. A goroutine receives from it to have the turn,
+// and sends to give it back: the loop, or one that has read what arrived, and need not wake the loop.
+type Turn chan struct{}
 
-// inboxSize is how many frames may wait for the loop before their readers wait.
-const inboxSize = 64
+// Inbox does what arrives in a turn of the node.
+type Inbox struct {
+	turn   Turn
+	settle func()
+	over   <-chan struct{}
+	drops  bool
+}
 
 // NewInbox makes an Inbox that accepts nothing more once over is closed.
-func NewInbox(over <-chan struct{}) Inbox {
-	return Inbox{make(chan func(), inboxSize), over}
+func NewInbox(s Site, over <-chan struct{}) Inbox {
+	return Inbox{turn: s.Turn, settle: s.Settle, over: over}
 }
 
-// Post makes the node's loop call f; it returns false once the loop is over. The loop itself must
-// not call it.
-func (i Inbox) Post(f func()) (posted bool) {
+// Post calls f in a turn, with all that comes of it; it returns false once the node is over. It must
+// not be called in a turn.
+func (i *Inbox) Post(f func()) (posted bool) {
 	select {
-	case i.waiting <- f:
+	case <-i.turn:
+		if !i.drops {
+			f()
+			i.settle()
+		}
+		i.turn <- struct{}{}
 		return true
 	case <-i.over:
 		return false
 	}
 }
 
-// Arrivals returns the functions that were posted.
-func (i Inbox) Arrivals() <-chan func() { return i.waiting }
+// Await gives this turn to what arrives, until done is closed.
+func (i *Inbox) Await(done <-chan struct{}) {
+	i.turn <- struct{}{}
+	<-done
+	<-i.turn
+}
 
 // Discard drops what is posted until done is closed.
-func (i Inbox) Discard(done <-chan struct{}) {
-	for {
-		select {
-		case <-i.waiting:
-		case <-done:
-			return
-		}
-	}
+func (i *Inbox) Discard(done <-chan struct{}) {
+	i.drops = true
+	i.Await(done)
 }

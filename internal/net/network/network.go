@@ -10,10 +10,8 @@ import (
 )
 
 // Network turns the Machine's actions into connections, and what happens to them into the Machine's
-// events. All its methods are called on the node's loop, Shut after the loop has ended.
+// events. All its methods are called in a turn of the node, Shut by the loop when that has ended.
 type Network interface {
-	// Arrivals returns functions to call on the node's loop, for what has arrived.
-	Arrivals() <-chan func()
 	// Send delivers m if it can. Without a link it emits LinkUp or DialFailed.
 	Send(to election.ID, m *election.Message)
 	// Dial emits LinkUp or DialFailed within [election.Timing.DialTime] and 2·t_max for the
@@ -43,7 +41,7 @@ type Network interface {
 }
 
 // Site is the node that a Network serves. Except where noted, a field may be used only on the loop:
-// in the methods of [Network] and in functions of Arrivals.
+// in a turn: in the methods of [Network], and in what an [Inbox] calls.
 type Site struct {
 	Self        election.ID
 	Cluster     string
@@ -57,7 +55,10 @@ type Site struct {
 	Log         *slog.Logger // any goroutine
 	Counters    *Counters    // any goroutine
 
-	Emit        func(election.Event)                                // steps the Machine, soon
+	Turn   Turn   // any goroutine
+	Settle func() // ends what was done in a turn: the Machine takes its steps, and the timer is set
+
+	Emit        func(election.Event)                                // steps the Machine when the turn is settled
 	Admit       func(peer election.Rank, incarnation uint64) error  // a process that dials this member: see [machine.Machine.Admit]
 	AdmitAnswer func(peer election.Rank, incarnation uint64) error  // a process that answers a dial: see [machine.Machine.AdmitAnswer]
 	AdmitJoin   func(e election.Member, incarnation uint64) error   // see [machine.Machine.AdmitJoin]

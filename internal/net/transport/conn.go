@@ -32,7 +32,7 @@ type conn struct {
 
 	counters *network.Counters
 
-	// Only for the loop.
+	// Only in a turn of the node.
 	peer            *peer // once the handshake is over; nil again when it is dropped
 	rank            election.Rank
 	incarnation     uint64
@@ -82,7 +82,7 @@ func (c *conn) connect(nc net.Conn, until time.Time) error {
 	return c.armLocked(false)
 }
 
-// await sets the deadline for what arrives next.
+// await sets the deadline for what arrives next; zero: the handshake is over.
 func (c *conn) await(until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,16 +118,6 @@ func (c *conn) disconnect(hello []byte) {
 		c.early = hello
 	}
 	c.net, c.now, c.tls, c.ready, c.queue, c.flushing, c.broken, c.deadline = nil, nil, nil, false, nil, false, false, false
-}
-
-// established ends the handshake's deadline.
-func (c *conn) established() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.until = time.Time{}
-	if c.net != nil && !c.closed {
-		c.armLocked(false)
-	}
 }
 
 // retire makes the connection end once it is idle, or cancels that.
@@ -401,7 +391,7 @@ func (c *conn) closeLocked() {
 	}
 }
 
-// incoming is what a connection goroutine passes to the loop.
+// incoming is what a connection goroutine brings into a turn.
 type incoming struct {
 	conn      *conn
 	handshake *wire.Handshake   // a hello, or the answer to ours

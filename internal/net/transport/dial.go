@@ -40,7 +40,7 @@ func (t *Transport) dial(p *peer) *conn {
 	}
 	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, counters: t.site.Counters, early: slices.Clone(frame)}
 	p.dialing = c
-	addr := p.addr // read here: the loop may change the member's address meanwhile
+	addr := p.addr // read here: a turn may change the member's address meanwhile
 	t.live.Go(func() { t.connectTo(c, addr, frame) })
 	return c
 }
@@ -194,11 +194,11 @@ func (t *Transport) receive(c *conn) {
 	}
 }
 
-// tellEnd passes the end of a connection to the loop.
+// tellEnd reports the end of a connection, in a turn.
 func (t *Transport) tellEnd(c *conn, err error) {
 	var b *wire.BadFrame
 	var unproven *insecure
-	if errors.As(err, &unproven) && !c.dialed { // the loop reports a dialed member, by its id
+	if errors.As(err, &unproven) && !c.dialed { // the turn reports a dialed member, by its id
 		t.site.Counters.Refused(string(wire.ReasonSecurity))
 		why := election.Shown(clamped(err.Error()))
 		t.refusals.Warn(t.site.Log, hostIn(c.remote()), why, "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)

@@ -248,7 +248,7 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 		}
 	}
 	if why == "" {
-		c.established()
+		c.await(time.Time{})
 		t.activate(c, answer)
 		return
 	}

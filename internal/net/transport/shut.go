@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -16,7 +17,11 @@ func (t *Transport) Shut(wait time.Duration) {
 			c.finish(wait)
 		}
 	}
-	t.drain(wait)
+	ctx, cancel := context.WithTimeout(t.ctx, wait)
+	defer cancel()
+	if t.drained = cancel; t.busy() {
+		t.Await(ctx.Done())
+	}
 	t.cancel()
 	for _, p := range t.peers {
 		t.drop(p)
@@ -25,21 +30,6 @@ func (t *Transport) Shut(wait time.Duration) {
 		}
 	}
 	t.live.Wait()
-}
-
-// drain handles the ends of connections until none is left and no dial has frames to send, or until
-// wait is over.
-func (t *Transport) drain(wait time.Duration) {
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	for t.Links() > 0 || t.dialsPending() {
-		select {
-		case f := <-t.Arrivals():
-			f()
-		case <-over.C:
-			return
-		}
-	}
 }
 
 // takeLast handles what a connection goroutine passes on while the Transport shuts down.
@@ -54,10 +44,16 @@ func (t *Transport) takeLast(in incoming) {
 	case in.handshake != nil && c.dialed:
 		c.finish(t.shutting) // the frames were written right after our hello
 	}
+	if !t.busy() {
+		t.drained()
+	}
 }
 
-// dialsPending reports whether a dial is under way that has frames to send.
-func (t *Transport) dialsPending() bool {
+// busy reports whether a link is left, or a dial that has frames to send.
+func (t *Transport) busy() bool {
+	if t.Links() > 0 {
+		return true
+	}
 	for _, p := range t.peers {
 		if p.dialing != nil && p.dialing.hasQueuedFrames {
 			return true

@@ -24,8 +24,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// Transport is a [network.Network]. The loop owns it; a connection's goroutines only
-// move frames between its socket and the loop.
+// Transport is a [network.Network], used in turns of the node alone; a connection's goroutine
+// has one for each frame that it reads.
 type Transport struct {
 	network.Inbox
 	site     network.Site
@@ -52,6 +52,7 @@ type Transport struct {
 	last     *election.Message // the message in frame; a heartbeat goes to many
 	frame    []byte
 	shutting time.Duration // not 0: it is shutting down, and gives peers this long
+	drained  func()        // ends that when nothing is left to wait for
 }
 
 // Open serves the connections that listener accepts, until [Transport.Shut]. expected is the
@@ -61,7 +62,7 @@ func Open(listener net.Listener, dialer Dialer, security Security, site network.
 	ctx, cancel := context.WithCancel(context.Background())
 	timing := site.Timing
 	t := &Transport{
-		Inbox:  network.NewInbox(ctx.Done()),
+		Inbox:  network.NewInbox(site, ctx.Done()),
 		site:   site,
 		dialer: dialer,
 		self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: site.Cluster, From: site.Rank(),
@@ -146,7 +147,7 @@ func (t *Transport) resolves(p *peer, err error) {
 	}
 }
 
-// Advertise sets the address that this member sends to its peers. Only the loop may call it.
+// Advertise sets the address that this member sends to its peers. To be called in a turn.
 func (t *Transport) Advertise(addr string) { t.address = addr }
 
 // Add implements [network.Network].
@@ -255,7 +256,7 @@ func (t *Transport) activate(c *conn, h *wire.Handshake) {
 	t.order++
 	c.peer, c.rank, c.incarnation, c.address, c.order = p, h.From, h.Incarnation, h.Address, t.order
 	if !c.dialed {
-		c.established()
+		c.await(time.Time{})
 	}
 	p.conns = append(p.conns, c)
 	p.refusal, p.words, p.unresolved = "", "", ""
