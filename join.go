@@ -75,9 +75,13 @@ func (n *Node) join(ctx context.Context) {
 // asked again.
 func (n *Node) letIn(asked []string, answers []*transport.Answer) (heard []string) {
 	n.newcomer.BeginRound()
+	n.insecure = ""
 	for i, a := range answers {
 		if a != nil && a.Holder != "" {
 			n.sameID(a.Holder, a.By)
+		}
+		if a != nil && a.Insecure != "" {
+			n.insecure = fmt.Sprintf("it cannot join through %s: %s", asked[i], a.Insecure)
 		}
 		if a == nil || a.Later {
 			continue
@@ -252,6 +256,8 @@ func (n *Node) awaited() string {
 	switch {
 	case n.cfg.Expect > 0:
 		return fmt.Sprintf("waits until %d members know each other (Config.Expect): by now it knows %d, itself included", n.cfg.Expect, known)
+	case known == 1 && n.insecure != "":
+		return n.insecure
 	case known == 1:
 		return fmt.Sprintf("nobody answers at %s, and it founds no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(n.cfg.Join, ", "))
 	}

@@ -88,6 +88,7 @@ type Node struct {
 	retired     bool             // they have all returned, and this member stands no more
 	departing   atomic.Bool      // it leaves the cluster for good
 	newcomer    machine.Newcomer // what its asking to be let in has brought
+	insecure    string           // how the security of an address to join through differs from this member's; "": of none
 	rejoin      chan struct{}    // all addresses through which it joins are to be asked again
 	returning   bool             // a member is being asked to admit this member again
 	duplicate   duplicateID

@@ -120,6 +120,29 @@ func TestAMemberWithoutTheSecretDoesNotLeadBesideOneWithIt(t *testing.T) {
 	}
 }
 
+// A newcomer without the secret reports that, not that no process answers, also in its event.
+func TestANewcomerWithoutTheSecretReportsThat(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	c.start("2", withSecret(secretFile(t, security.NewSecret())))
+	c.agree("2")
+	n := c.start("1", func(cfg *Config) { cfg.Peers, cfg.Join, cfg.Bootstrap = nil, []string{c.members[1].Addr}, false })
+	for ev, err := range n.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == EventStanding {
+			if want := "it cannot join through " + c.members[1].Addr + ": it requires TLS, and this member has neither a secret nor certificates"; !strings.HasPrefix(ev.Why, want) {
+				t.Errorf("the event has %q, want %q", ev.Why, want)
+			}
+			break
+		}
+	}
+	if s := statusOf(n); s.Standing != StandingJoining || !strings.Contains(s.StandingWhy, "requires TLS") {
+		t.Errorf("standing %s: %q", s.Standing, s.StandingWhy)
+	}
+}
+
 // Members that are set up differently each say what differs, in plain words.
 func TestMembersThatProveThemselvesDifferentlyAreTold(t *testing.T) {
 	one, other := secretFile(t, security.NewSecret()), secretFile(t, security.NewSecret())
@@ -132,7 +155,7 @@ func TestMembersThatProveThemselvesDifferentlyAreTold(t *testing.T) {
 	}{
 		"another secret":  {in("a", one), in("a", other), "another secret", "another secret"},
 		"another cluster": {in("a", one), in("b", one), "another cluster", "another cluster"},
-		"no secret":       {in("a", one), in("a", ""), "speaks without TLS", "wants TLS"},
+		"no secret":       {in("a", one), in("a", ""), "speaks without TLS", "requires TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 2)

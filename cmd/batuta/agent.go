@@ -351,7 +351,7 @@ func (a *agentRun) ended() error {
 	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
 	} else if errors.Is(err, batuta.ErrRemoved) {
-		return err
+		return fmt.Errorf("%w; to add it, ask another agent: batuta members add %s=HOST:PORT", batuta.ErrRemoved, a.node.ID())
 	} else if err != nil {
 		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
 	}

@@ -111,8 +111,8 @@ Without it what is known of its priority stays.`,
 		if cmd.Flags().Changed("priority") {
 			place.Priority = &priority
 		}
-		var before []api.Member
-		if err := c.Get(ctx, "/v1/members", &before); err != nil {
+		var before api.Status
+		if err := c.Get(ctx, "/v1/status", &before); err != nil {
 			return err
 		}
 		if err := c.Add(ctx, place, &raw); err != nil {
@@ -123,19 +123,42 @@ Without it what is known of its priority stays.`,
 }
 
 // added is what an addition has changed.
-func added(before []api.Member, p api.Place) string {
-	i := slices.IndexFunc(before, func(m api.Member) bool { return m.ID == p.ID && m.State != string(batuta.StateRemoved) })
+func added(s api.Status, p api.Place) string {
+	i := slices.IndexFunc(s.Members, func(m api.Member) bool { return m.ID == p.ID && m.State != string(batuta.StateRemoved) })
 	if i < 0 {
-		return "added " + p.ID
+		return "added " + p.ID + starting(s, p)
 	}
+	before := s.Members[i]
 	done := p.ID + " was already a member; address unchanged"
-	if before[i].Address != p.Address {
+	if before.Address != p.Address {
 		done = p.ID + " was already a member; its address is now " + p.Address
 	}
-	if p.Priority != nil && *p.Priority != before[i].Priority {
+	if p.Priority != nil && *p.Priority != before.Priority {
 		done += fmt.Sprintf("; its priority is now %d", *p.Priority)
 	}
 	return done
+}
+
+// starting is the command that starts a member that was added, as far as the member asked shows it.
+func starting(s api.Status, p api.Place) string {
+	i := slices.IndexFunc(s.Members, func(m api.Member) bool { return m.ID == s.ID })
+	if i < 0 || s.Wire == 0 {
+		return ""
+	}
+	line := "\nstart it on its machine: batuta agent --id " + p.ID + " --listen " + p.Address + " --join " + s.Members[i].Address
+	if s.Cluster != batuta.DefaultCluster {
+		line += " --cluster " + s.Cluster
+	}
+	if s.Algorithm != "bully" {
+		line += " --algorithm " + s.Algorithm
+	}
+	if s.Quorum != nil {
+		line += " --data-dir DIR"
+	}
+	if p.Priority != nil {
+		line += fmt.Sprintf(" --priority %d", *p.Priority)
+	}
+	return line + map[string]string{"secret": " --secret-file FILE", "tls": " --tls-cert FILE --tls-key FILE --tls-ca FILE"}[s.Security]
 }
 
 func newMembersRemoveCommand(e env) *cobra.Command {
@@ -161,11 +184,11 @@ of the others again, with their data directories, or see batuta recover.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before the last member is removed, or the last majority of a quorum")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		id := a.args[0]
+		var s api.Status
+		if err := c.Get(ctx, "/v1/status", &s); err != nil {
+			return err
+		}
 		if !force && !yes {
-			var s api.Status
-			if err := c.Get(ctx, "/v1/status", &s); err != nil {
-				return err
-			}
 			if loss := lossOf(s, id); loss != "" {
 				if !a.confirmed(ctx, election.Shown(loss)+". Remove it?") {
 					return cli.Usagef("%s: nothing was removed; to remove it all the same, give --yes", loss)
@@ -177,7 +200,11 @@ of the others again, with their data directories, or see batuta recover.`,
 		if err := c.Remove(ctx, id, force || yes, &raw); err != nil {
 			return missing(err, "batuta members lists them")
 		}
-		return a.report(raw, "removed "+id+"; its agent ends with exit code 1, now or when it returns")
+		done := "removed " + id + "; its agent ends with exit code 1, now or when it returns"
+		if !a.json && mark(s, id) == "leader" { // an agent that was asked to remove itself answers no more
+			done += "\n" + next(ctx, c, s.Epoch)
+		}
+		return a.report(raw, done)
 	})
 }
 

@@ -72,6 +72,7 @@ type Answer struct {
 	Later         bool        // refused for now: ask again
 	Holder        string      // with Later: the address of a live process that has its id; "" for a different reason
 	By            election.ID // with Later: the member that reports it
+	Insecure      string      // with Later: how the two ends' security differs
 	Refused       error       // refused until a user fixes the cause; wraps [election.ErrRemoved] if it was removed
 }
 
@@ -86,7 +87,7 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 		if errors.As(err, new(*insecure)) {
 			t.site.Counters.Refused(string(wire.ReasonSecurity))
 			t.refusals.Warn(t.site.Log, hostIn(addr), string(wire.ReasonSecurity), "join refused", "address", addr, "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
-			return nil
+			return &Answer{Later: true, Insecure: election.Shown(clamped(err.Error()))}
 		}
 		t.site.Log.Debug("no answer to a join", "address", addr, "error", err)
 		return nil

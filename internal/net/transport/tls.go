@@ -190,7 +190,7 @@ func (t *Transport) firstPlain(c *conn, limit int) ([]byte, error) {
 		h.Kind, h.Cluster, h.Reason = wire.KindRefused, "", wire.ReasonSecurity
 		t.say(c, &h) // not TLS: shows the peer that there is none here
 	}
-	return nil, &insecure{errors.New("it wants TLS, and this member has neither a secret nor certificates: set up both alike"), bytes.Equal(c.buf[:c.w], unexpected)}
+	return nil, &insecure{errors.New("it requires TLS, and this member has neither a secret nor certificates: set up both alike"), bytes.Equal(c.buf[:c.w], unexpected)}
 }
 
 // proof returns the peer's TLS state; nil without TLS.
