@@ -84,7 +84,7 @@ func variables(text string) []string {
 // Every variable that a package sets is a flag's: unknown ones are ignored, and
 // would be found out late.
 func TestVariablesAreFlags(t *testing.T) {
-	help, err := exec.Command(batuta(t), "vip", "--help").Output() // has the agent's flags and its own
+	help, err := exec.Command(batuta(t), "vip", "--help-all").Output() // has the agent's flags and its own
 	if err != nil {
 		t.Fatal(err)
 	}

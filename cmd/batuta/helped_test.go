@@ -39,13 +39,29 @@ func TestThePlaceholdersOfFlagsAreOneVocabulary(t *testing.T) {
 	})
 }
 
-// A help text fits a terminal of 100 columns. Each of many flags has a section.
+// A help text fits a terminal of 100 columns. Each of many flags has a section, and --help names each.
 func TestHelpIsNarrow(t *testing.T) {
 	everyCommand(func(cmd *cobra.Command) {
 		var out bytes.Buffer
 		cmd.SetOut(&out)
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
+		}
+		if short := out.String(); cmd.Flags().Lookup("help-all") != nil {
+			if err := cmd.Flags().Set("help-all", "true"); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Help(); err != nil {
+				t.Fatal(err)
+			}
+			if all := strings.TrimPrefix(out.String(), short); len(short) >= len(all) {
+				t.Errorf("%s --help has %d bytes, and --help-all %d", cmd.CommandPath(), len(short), len(all))
+			}
+			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden && !strings.Contains(short+" ", "--"+f.Name+" ") && !strings.Contains(short, "--"+f.Name+"\n") {
+					t.Errorf("%s --help does not name --%s", cmd.CommandPath(), f.Name)
+				}
+			})
 		}
 		for line := range strings.Lines(out.String()) {
 			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > 100 {

@@ -108,7 +108,7 @@ var helpTexts = cli.Help{
 			"check-interval", "check-timeout", "rise", "fall", "lead-unhealthy", "on-lead", "on-lose", "on-change", "on-super", "on-client", "hook-timeout", "pod-label"}},
 		{Title: "Security", Names: []string{"insecure", "tls-cert", "tls-key", "tls-ca", "tls-id-template", "allow-plain"}},
 		{Title: "HTTP API", Names: []string{"http-token-file", "http-host", "http-tls-cert", "http-tls-key", "http-advertise", "health-http"}},
-		{Title: "Output", Names: []string{"events", "log-level", "log-format", "json", "timeout", "help"}},
+		{Title: "Output", Names: []string{"events", "log-level", "log-format", "json", "output", "timeout", "help", "help-all"}},
 		{Title: "Compatibility", Names: []string{"wire", "node-type", "announce"}},
 	},
 	Config: "cluster",

@@ -66,7 +66,7 @@ func sectionsOfRun() []settingsSection {
 	for _, command := range []string{"run", "agent"} {
 		var out bytes.Buffer
 		root := newRootCommand(env{stdout: &out, stderr: &out})
-		root.SetArgs([]string{command, "--help"})
+		root.SetArgs([]string{command, "--help-all"})
 		root.SetOut(&out)
 		_ = root.Execute() // help does not fail
 		at := -1

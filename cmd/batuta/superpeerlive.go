@@ -70,7 +70,7 @@ seed. 500 nodes take about half of a processor.`,
 	flags.IntVar(&kill, "kill-at", 0, "in round `N` kill a tenth of the nodes, or --kill-supers, without notice; 0 for never")
 	flags.IntVar(&supers, "kill-supers", 0, "kill `N` super peers then, and no other nodes")
 	flags.Uint64Var(&o.Seed, "seed", 1, "`N` that everything random comes from")
-	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(cmd, &asJSON)
 	flags.BoolVar(&quiet, "no-progress", false, "show no progress")
 	return cmd
 }

@@ -71,7 +71,7 @@ round; several are separated by commas.`,
 	flags.IntVar(&f.options.Rounds, "rounds", 200, "play `N` rounds of gossip")
 	flags.StringVar(&f.churn, "churn", "none", "nodes that come and go, a `LIST` of SHARE@ROUND")
 	flags.Uint64Var(&f.options.Seed, "seed", 1, "`N` that everything random comes from")
-	flags.BoolVar(&f.json, "json", false, "print JSON")
+	jsonFlag(cmd, &f.json)
 	flags.StringVar(&f.svg, "svg", "", "`FILE` for the map and the curves")
 	flags.StringVar(&f.csv, "csv", "", "`FILE` with the figures of each round")
 	flags.BoolVar(&f.noShown, "no-progress", false, "show no progress bar")

@@ -172,7 +172,8 @@ func inJSON(cmd *cobra.Command, args []string) bool {
 		args = args[:n] // what follows is of another command
 	}
 	f := cmd.Flags().Lookup("json")
-	return f != nil && (f.Value.String() == "true" || slices.Contains(args, "--json"))
+	asked := func(arg string) bool { return arg == "--json" || arg == "--output=json" || arg == "-ojson" }
+	return f != nil && (f.Value.String() == "true" || slices.ContainsFunc(args, asked))
 }
 
 // typed returns the path of cmd with the aliases on the command line.

@@ -20,7 +20,7 @@ type Section struct {
 // Help is the common part of the help texts of a program's commands.
 type Help struct {
 	Commands []Section // of the root
-	Flags    []Section // of a command with more than [wall] flags
+	Flags    []Section // of a command with more than [wall] flags; without --help-all only the first is explained
 	Config   string    // a flag; commands that have it show --config
 	System   string    // which file that is by default, in commands that have a default
 	Foot     string    // last lines of the root's help
@@ -34,6 +34,7 @@ const (
 
 // Install makes root and all below it print h.
 func (h Help) Install(root *cobra.Command) {
+	offerAll(root)
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		var b strings.Builder
 		useLines(&b, cmd)
@@ -50,6 +51,25 @@ func (h Help) Install(root *cobra.Command) {
 		_, err := io.WriteString(cmd.OutOrStderr(), b.String())
 		return err
 	})
+}
+
+// offerAll adds --help-all to each command with many flags.
+func offerAll(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		offerAll(sub)
+	}
+	shown := 0
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			shown++
+		}
+	})
+	if shown < wall {
+		return
+	}
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().BoolFunc("help-all", "help that explains each flag", func(string) error { return cmd.Flags().Set("help", "true") })
+	ByHand(cmd.Flags(), "help-all")
 }
 
 // isGroup is the annotation of a command without work of its own, only subcommands.
@@ -131,11 +151,11 @@ func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
 		take(config)
 	}
 	slices.Sort(names)
-	sections, rest := []Section(nil), "Flags"
+	sections, rest, explained := []Section(nil), "Flags", true
 	if len(names) > wall {
-		sections, rest = h.Flags, "Other"
+		sections, rest, explained = h.Flags, "Other", cmd.Flags().Changed("help-all")
 	}
-	for _, s := range append(slices.Clone(sections), Section{rest, names}) {
+	for i, s := range append(slices.Clone(sections), Section{rest, names}) {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		set.SortFlags = false
 		for _, name := range s.Names {
@@ -144,8 +164,29 @@ func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
 				delete(left, name)
 			}
 		}
-		if set.HasFlags() {
+		switch {
+		case !set.HasFlags():
+		case explained || i == 0:
 			fmt.Fprintf(b, "\n%s:\n%s", s.Title, set.FlagUsagesWrapped(width))
+			if !explained {
+				fmt.Fprintf(b, "\nMore flags, which '%s --help-all' explains:\n", cmd.CommandPath())
+			}
+		default:
+			listed(b, s.Title, set)
 		}
 	}
+}
+
+// listed writes only the names of the flags of a section.
+func listed(b *strings.Builder, title string, set *pflag.FlagSet) {
+	const indent = 24
+	line := fmt.Sprintf("  %-*s", indent-2, title)
+	set.VisitAll(func(f *pflag.Flag) {
+		if len(line)+len(f.Name)+3 > width {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = strings.Repeat(" ", indent)
+		}
+		line += "--" + f.Name + " "
+	})
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
