@@ -84,8 +84,8 @@ func (a *asking) register(cmd *cobra.Command) {
 
 // client is of the agent that is asked.
 func (a *asking) client() (*api.Client, error) {
-	if err := a.find(); err != nil {
-		return nil, err
+	if a.http == "" || strings.HasSuffix(a.http, ":0") { // a file may leave the port open
+		a.http = a.env.agent
 	}
 	var err error
 	if a.let, err = a.access.access(); err != nil {
@@ -96,19 +96,6 @@ func (a *asking) client() (*api.Client, error) {
 		return nil, cli.Usagef("--agent: %w", err)
 	}
 	return client, nil
-}
-
-// find settles which agent is asked when no flag and no file names it: the agent that
-// is where an agent is by default.
-func (a *asking) find() error {
-	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may leave the port open
-		return nil
-	}
-	if a.env.agent == "" {
-		return cli.Usagef("which agent? give --agent HOST:PORT or set BATUTA_AGENT; an agent's ready event names its address")
-	}
-	a.http = a.env.agent
-	return nil
 }
 
 // shownWriter escapes what an agent sends and does not print: ids, addresses and

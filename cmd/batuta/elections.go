@@ -26,7 +26,7 @@ func newElectionsCommand(e env) *cobra.Command {
 		Use:   "elections",
 		Short: "List named elections",
 		Long: `elections lists the named elections of the cluster, as the agent asked sees them: those
-for which some member stands (batuta run --election, or a service's node.Election). Each
+that have a candidate (batuta run --election, or a service's node.Election). Each
 has a leader of its own, marked "(asked)" where that is the member asked; the cluster's own
 election is not among them.`,
 		Example: `  batuta elections --agent 127.0.0.1:7501
@@ -110,20 +110,9 @@ unknown election or member. An answer that is lost on its way, or comes too late
 code 1: see which member leads before you ask again.`,
 		Example: `  batuta transfer 2 --agent 127.0.0.1:7501
   batuta transfer 2 --election shard-17 --agent 127.0.0.1:7501`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && name == "" { // the election's name before the ID, as it was written earlier
-				return nil
-			}
-			return cli.Exactly("ID", "4")(cmd, args)
-		},
+		Args: cli.Exactly("ID", "4"),
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		id := a.args[len(a.args)-1]
-		if len(a.args) == 2 {
-			if a.args[0] == "" {
-				return cli.Usagef("an election's name has at least one character; without one, write: batuta transfer %s", id)
-			}
-			name = a.args[0]
-		}
+		id := a.args[0]
 		if _, err := election.ParseID(id); err != nil {
 			return cli.Usagef("%w", err)
 		}

@@ -20,7 +20,7 @@ var avoided = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 	"contests?", "heirs?", "vouch(es|ed|ing)?", "beats?", "trips?", // election, transfer target, confirm, heartbeat, delay
 	"liars?", "strangers?", "lets? in", "strikes? off", "born", // malicious member, unauthenticated client, admit, remove, create
 	"anew", "beside", "parted", "mend(s|ed|ing)?", "alone", "wants", "bears?", "borne", // again, next to, split, fix, only, need, tolerate
-	"in calm", "at rest", "for ever", "but for", "one a line", "an? line", "the house", "the very", "by its own word", "upon which", "kept what was", "no more",
+	"in calm", "at rest", "for ever", "but for", "one a line", "the house", "the very", "by its own word", "upon which", "kept what was", "no more",
 }, "|") + `)\b`)
 
 var permitted = regexp.MustCompile(`[Rr]ound trips?|[Ss]how who leads|one line says`)

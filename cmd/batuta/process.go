@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,7 +36,8 @@ func startProcess(executable, dir string, args []string) (*process, error) {
 	p := &process{cmd: exec.Command(executable), ended: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Args = args
-	p.cmd.Env = withoutSettings(os.Environ())
+	// Variables are meant for the command that starts the members, and would make all of them the same.
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "BATUTA_") })
 	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
@@ -44,18 +46,6 @@ func startProcess(executable, dir string, args []string) (*process, error) {
 	}
 	p.stdout = bufio.NewScanner(stdout)
 	return p, p.cmd.Start()
-}
-
-// withoutSettings leaves out BATUTA_ variables: they are meant for the command
-// that starts the members, and would make all of them the same.
-func withoutSettings(environ []string) []string {
-	var kept []string
-	for _, e := range environ {
-		if !strings.HasPrefix(e, "BATUTA_") {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 // read sends the process's event lines to lines until it ends, or closing is

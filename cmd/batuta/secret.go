@@ -126,12 +126,7 @@ func newTLSIssueCommand(e env) *cobra.Command {
 		Long: `issue makes a certificate that names member ID of the cluster, by the authority in
 ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-key.`,
 		Example: "  batuta tls issue 1 --cluster payments --dir pki --host 10.0.0.1 --host db1.example",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Usagef("which member? as in: batuta tls issue 1")
-			}
-			return nil
-		},
+		Args:    cli.Exactly("ID", "1"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			id, err := election.ParseID(args[0])
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,20 +37,13 @@ every machine.`,
 // labError maps the lab's errors to exit codes: a broken rule or
 // expectation is a failure, everything else wrong usage.
 func labError(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, as := range []func(error) bool{is[*invariant.Violation], is[*scenario.Unmet], is[*cli.Error]} {
-		if as(err) {
-			return err
-		}
+	_, violated := errors.AsType[*invariant.Violation](err)
+	_, unmet := errors.AsType[*scenario.Unmet](err)
+	_, coded := errors.AsType[*cli.Error](err)
+	if err == nil || violated || unmet || coded {
+		return err
 	}
 	return cli.Usagef("%w", err)
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }
 
 func newSimCountCommand(e env) *cobra.Command {
@@ -96,7 +90,7 @@ All begin as followers of the highest member.`,
 		}
 		fmt.Fprintf(e.stdout, "leader %s after %d units of time\n", r.Leader, r.Units)
 		total := 0
-		for _, kind := range sortedKinds(r.Messages) {
+		for _, kind := range slices.Sorted(maps.Keys(r.Messages)) {
 			fmt.Fprintf(e.stdout, "%-12s %d\n", strings.ToUpper(string(kind)), r.Messages[kind])
 			total += r.Messages[kind]
 		}
@@ -127,15 +121,6 @@ func orderedMaker(c sim.CountConfig, order string) (scenario.Maker, error) {
 		}
 		return algorithm.Maker(name, probe)
 	}, nil
-}
-
-func sortedKinds(m map[election.MessageKind]int) []election.MessageKind {
-	var kinds []election.MessageKind
-	for k := range m {
-		kinds = append(kinds, k)
-	}
-	slices.Sort(kinds)
-	return kinds
 }
 
 // memberIDs reads a list of ids; "all" is everyone.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -303,10 +302,8 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress {
 	p := &progress{began: time.Now()}
-	if f, ok := w.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			p.to = w
-		}
+	if isTerminal(w) {
+		p.to = w
 	}
 	return p
 }

@@ -49,7 +49,11 @@ With --all it asks the agent of each member, where that publishes its HTTP API
 		if err := c.Get(ctx, "/v1/status", &s); err != nil {
 			return err
 		}
-		views := askOthers(ctx, a.let, addressed(also))
+		var views []view
+		for _, addr := range also {
+			views = append(views, view{Addr: addr})
+		}
+		views = askOthers(ctx, a.let, views)
 		if all {
 			views = append(views, askOthers(ctx, api.Access{TLS: a.let.TLS}, published(s))...)
 		}
@@ -192,13 +196,6 @@ type view struct {
 	Addr   string      `json:"http,omitempty"`
 	Status *api.Status `json:"status,omitempty"`
 	Error  string      `json:"error,omitempty"`
-}
-
-func addressed(addrs []string) (views []view) {
-	for _, addr := range addrs {
-		views = append(views, view{Addr: addr})
-	}
-	return views
 }
 
 // published are the other members of a status, where they publish their APIs.

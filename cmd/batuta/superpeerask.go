@@ -15,9 +15,7 @@ import (
 
 // newPeerAsking makes a command that asks a super peer's agent, which is where that is by default.
 func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking, *api.Client) error) *cobra.Command {
-	if e.agent != "" {
-		e.agent = defaultPeerHTTP
-	}
+	e.agent = defaultPeerHTTP
 	cmd = newAskingCommand(e, cmd, ask)
 	cmd.Annotations = nil // the system's file is of a member of an election
 	cmd.Flags().Lookup("agent").Usage = "`HOST:PORT` or unix:PATH of a node's HTTP API, as in its ready event (default " + defaultPeerHTTP + ")"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,11 +83,13 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 	if err := f.read(cmd); err != nil {
 		return cli.Exit(cli.Usage, err)
 	}
-	outputs, err := f.open()
-	if err != nil {
+	svg, err := created("svg", f.svg)
+	csv, err2 := created("csv", f.csv)
+	defer svg.Close()
+	defer csv.Close()
+	if err := cmp.Or(err, err2); err != nil {
 		return cli.Exit(cli.Usage, err)
 	}
-	defer outputs.close()
 	defer frugal(f.options.Nodes)()
 	if !f.noShown && isTerminal(e.stderr) {
 		f.options.Progress = func(round int) {
@@ -99,7 +102,7 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 	if err != nil {
 		return cli.Exit(cli.Usage, err)
 	}
-	if err := outputs.write(report); err != nil {
+	if err := errors.Join(put(svg, report.WriteSVG), put(csv, report.WriteCSV)); err != nil {
 		return err
 	}
 	if f.json {
@@ -167,41 +170,23 @@ func readMatrix(path string) (*lab.Matrix, error) {
 	return m, nil
 }
 
-// superpeersFiles are the files to be written, opened before the run: a file that
-// cannot be written is better known at once.
-type superpeersFiles struct{ svg, csv *os.File }
-
-func (f *superpeersFlags) open() (o superpeersFiles, err error) {
-	if f.svg != "" {
-		if o.svg, err = os.Create(f.svg); err != nil {
-			return o, fmt.Errorf("--svg: %w; give a file that can be written", err)
-		}
+// created opens a file before the run: one that cannot be written is better known at once. "": nil.
+func created(flag, path string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
 	}
-	if f.csv != "" {
-		if o.csv, err = os.Create(f.csv); err != nil {
-			o.close()
-			return o, fmt.Errorf("--csv: %w; give a file that can be written", err)
-		}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w; give a file that can be written", flag, err)
 	}
-	return o, nil
+	return f, nil
 }
 
-func (o superpeersFiles) close() {
-	for _, f := range []*os.File{o.svg, o.csv} {
-		if f != nil {
-			f.Close()
-		}
+func put(f *os.File, draw func(io.Writer) error) error {
+	if f == nil {
+		return nil
 	}
-}
-
-func (o superpeersFiles) write(r *lab.Report) error {
-	put := func(f *os.File, draw func(io.Writer) error) error {
-		if f == nil {
-			return nil
-		}
-		return errors.Join(draw(f), f.Sync())
-	}
-	return errors.Join(put(o.svg, r.WriteSVG), put(o.csv, r.WriteCSV))
+	return errors.Join(draw(f), f.Sync())
 }
 
 func isTerminal(w io.Writer) bool {

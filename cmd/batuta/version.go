@@ -40,27 +40,12 @@ func versionLine() string {
 // jsonFlag adds --json, which turns an answer into JSON.
 func jsonFlag(cmd *cobra.Command, v *bool) {
 	cmd.Flags().BoolVar(v, "json", false, "print JSON")
-	cmd.Flags().VarP((*outputMode)(v), "output", "o", "print in `MODE` text or json; --json is the latter")
-}
-
-// outputMode is a flag with a name where --json has none.
-type outputMode bool
-
-func (o *outputMode) Type() string { return "string" }
-
-func (o *outputMode) String() string {
-	if *o {
-		return "json"
-	}
-	return "text"
-}
-
-// Set accepts jsonl, too: an answer or an event is a line.
-func (o *outputMode) Set(mode string) error {
-	if *o = mode == "json" || mode == "jsonl"; !*o && mode != "text" {
-		return errors.New("use text or json")
-	}
-	return nil
+	cmd.Flags().FuncP("output", "o", "print in `MODE` text, json or jsonl; --json is json", func(mode string) error {
+		if *v = mode == "json" || mode == "jsonl"; !*v && mode != "text" {
+			return errors.New("use text, json or jsonl")
+		}
+		return nil
+	})
 }
 
 // release is the version of a package's build (-ldflags "-X main.release=…").

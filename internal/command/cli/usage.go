@@ -58,13 +58,7 @@ func offerAll(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		offerAll(sub)
 	}
-	shown := 0
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			shown++
-		}
-	})
-	if shown < wall {
+	if strings.Count(cmd.LocalFlags().FlagUsages(), "\n") < wall {
 		return
 	}
 	cmd.InitDefaultHelpFlag()
