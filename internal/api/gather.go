@@ -173,9 +173,9 @@ func saidShortly(err error) error {
 	return err
 }
 
-// check validates a member's answer: only leaderships and links are passed on.
+// check validates a member's answer: only leaderships, links, version and side are passed on.
 func (h *History) check() error {
-	if h.Now.IsZero() || h.Began.IsZero() || len(h.Events) > maxHistory {
+	if h.Now.IsZero() || h.Began.IsZero() || len(h.Events) > maxHistory || !election.Printable(h.Version, maxWhy) {
 		return errors.New("its answer is not batuta's")
 	}
 	if h.Links != nil {
@@ -239,7 +239,7 @@ func ownWord(records []Record) (word string) {
 func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
 		own := s.history.present("").leaderships()
-		own.Links = linksOf(st)
+		own.now(st, s.version)
 		reply.Much(w, r, s.gatherer.gather(r.Context(), st, own))
 	}
 }

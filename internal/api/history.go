@@ -24,7 +24,10 @@ type History struct {
 	Now    Stamp    `json:"now"`    // by this agent's clock
 	Events []Reason `json:"events"` // the last 1000, oldest first
 
-	Links *[]string `json:"links,omitempty"` // connected members; absent: not known
+	// Of an older agent these are absent.
+	Links   *[]string `json:"links,omitempty"`   // connected members
+	Version string    `json:"version,omitempty"` // of its program
+	Side    *Side     `json:"side,omitempty"`    // how much of the cluster it receives
 }
 
 // Reason is an event, and what the member did since the event before it, which explains it.
@@ -100,15 +103,15 @@ func (h *history) present(named string) History {
 	return History{Began: Stamp{h.began}, Now: Stamp{time.Now()}, Events: append([]Reason{}, h.events...)}
 }
 
-// linksOf returns the connected members.
-func linksOf(st batuta.Status) *[]string {
-	ids := []string{}
+// now adds what the member has at present.
+func (h *History) now(st batuta.Status, version string) {
+	ids, side := []string{}, sideOf(st)
 	for _, m := range st.Members {
 		if m.Linked {
 			ids = append(ids, string(m.ID))
 		}
 	}
-	return &ids
+	h.Links, h.Version, h.Side = &ids, version, &side
 }
 
 // past answers with this member's history, even if its node is stuck.
@@ -130,7 +133,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
 	if st, err := s.node.Status(ctx); err == nil {
-		h.Links = linksOf(st)
+		h.now(st, s.version)
 	}
 	reply.Much(w, r, h)
 }

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -149,6 +150,8 @@ func (s *Server) handler(routes []route) http.Handler {
 		mux.Handle(path, calls)
 	}
 	mux.Handle("/ui/", http.StripPrefix("/ui", s.page))
+	lab := sync.OnceValue(func() http.Handler { return http.StripPrefix("/ui/lab", web.Lab().Handler()) })
+	mux.HandleFunc("/ui/lab/", func(w http.ResponseWriter, r *http.Request) { lab().ServeHTTP(w, r) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})

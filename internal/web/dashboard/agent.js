@@ -26,6 +26,7 @@ async function ask(method, path, { body, tag, patience = 3000 } = {}) {
 
 export const get = async (path, patience) => (await ask('GET', path, { patience })).value
 export const post = async (path, body) => (await ask('POST', path, { body })).value
+export const put = async (path, body) => (await ask('PUT', path, { body })).value
 export const remove = async path => (await ask('DELETE', path)).value
 
 // news asks for what may be long: its value is undefined if it is as it was under that tag.

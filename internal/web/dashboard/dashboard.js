@@ -4,8 +4,9 @@ import { $, h, listed, replace, text } from './shared/dom.js'
 import { toggles, translate } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
 import { doing, reason } from './shared/words.js'
-import { get, listen, post, Refused, remove, restart, setToken } from './agent.js'
+import { get, listen, post, put, Refused, remove, restart, setToken } from './agent.js'
 import { question } from './dialog.js'
+import { incident } from './incident.js'
 import { linksOf } from './links.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
@@ -138,6 +139,8 @@ class Dashboard {
     const leads = s.leader === s.id
     $('#resign').disabled = !leads
     $('#transfer').disabled = !leads || s.members.length < 2
+    text($('#cordon'), t(this.#stands() ? 'cordon' : 'uncordon'))
+    text($('#pause'), t(s.paused ? 'resume' : 'pause'))
     text($('#acts-hint'), s.access === 'read' ? t('onlyReads') : leads || s.leader === null ? '' : t('onlyLeader'))
     this.#tick()
   }
@@ -172,20 +175,21 @@ class Dashboard {
 
   #row(tr, m, s) {
     const seen = m.id === s.id ? t('now') : m.indirect ? '–' : !m.last_seen ? t('never') : this.#ago(m.last_seen)
-    const key = JSON.stringify([m, s.leader, s.id, seen, s.role])
+    const { version, side } = m.id === s.id ? s : this.gathered?.members.find(x => x.id === m.id)?.history ?? {}
+    const key = JSON.stringify([m, s.leader, s.id, seen, s.role, s.ready, version, side])
     if (tr.dataset.shown === key) return
     tr.dataset.shown = key
     const cell = (label, how, ...content) => h('td', { class: how, 'data-label': t(label) }, h('span', {}, ...content))
     const old = tr.querySelectorAll('td')
     const cells = [
-      cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
-      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: m.refusal }))),
+      cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.leader && !s.ready && h('span', { class: 'tag' }, t('servesNot')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
+      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: m.refusal })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
       cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, s.standing_why)),
-      cell('epoch', 'number', count(m.epoch)), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)),
+      cell('epoch', 'number', count(m.epoch)), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
     ]
-    if (old.length === 8) { // keep the buttons, which may have the focus
+    if (old.length === 9) { // keep the buttons, which may have the focus
       cells.forEach((c, i) => old[i].replaceWith(c))
-      const hand = old[7].querySelector('.hand')
+      const hand = old[8].querySelector('.hand')
       hand.hidden = !(s.leader === s.id && m.id !== s.id && m.state === 'up')
       return
     }
@@ -250,12 +254,28 @@ class Dashboard {
     $('#resign').addEventListener('click', () => question({ title: t('askResign', { id: id() }), words: t('askResignText', { id: id() }), yes: t('resign'), danger: true, act: async () => { await post('v1/resign'); did() } }))
     $('#campaign').addEventListener('click', () => question({ title: t('askCampaign', { id: id() }), words: t('askCampaignText'), yes: t('campaign'), act: async () => { await post('v1/campaign'); did() } }))
     $('#transfer').addEventListener('click', () => this.#transfer())
+    $('#cordon').addEventListener('click', () => {
+      const stands = this.#stands()
+      question({ title: t(stands ? 'askCordon' : 'askUncordon', { id: id() }), words: t(stands ? 'askCordonText' : 'askUncordonText', { id: id() }), yes: t(stands ? 'cordon' : 'uncordon'), danger: stands,
+        act: async () => { await put('v1/health', stands ? { healthy: false, why: 'a user of the dashboard has cordoned it' } : { healthy: true }); did() } })
+    })
+    $('#pause').addEventListener('click', () => this.status.paused
+      ? question({ title: t('askResume'), words: t('askResumeText'), yes: t('resume'), act: async () => { await post('v1/resume'); did() } })
+      : question({ title: t('askPause'), words: t('askPauseText'), yes: t('pause'), fields: [{ name: 'for', label: t('pauseFor'), required: true, placeholder: '10m' }], act: async time => { await post('v1/pause', time); did() } }))
+    $('#lab').addEventListener('click', () => open('ui/lab/#incident'))
+    addEventListener('message', async ({ origin, data, source }) => {
+      if (origin !== location.origin || data !== 'incident') return
+      try { source.postMessage(await incident(), origin) } catch (error) { this.#notice(t('failed', { why: error.message })) }
+    })
     $('#add').addEventListener('click', () => question({
       title: t('askAdd'), words: t('askAddText'), yes: t('add'),
       fields: [{ name: 'id', label: t('id'), required: true }, { name: 'address', label: t('addressOf'), required: true, placeholder: '10.0.0.4:7400' }],
       act: async place => { await post('v1/members', place); did() },
     }))
   }
+
+  // stands: the member asked is not cordoned.
+  #stands() { return this.status.standing !== 'unhealthy' }
 
   #transfer(to) {
     const heirs = this.status.members.filter(m => m.id !== this.status.id && m.state === 'up').map(m => m.id).reverse()

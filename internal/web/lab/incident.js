@@ -159,7 +159,7 @@ function stopsOf(incident, played, from, shifts) {
     if (!c.leader) continue
     const when = (what, all = false) => { const list = played.events.filter(e => e.what === what && e.epoch === c.epoch && e.leader === c.leader && e.at > 0).map(e => e.at - begins); return list.length ? (all ? Math.max(...list) : list[0]).toFixed(1) : '?' }
     const until = Math.max(at, ...played.events.filter(e => e.what === 'follows' && e.epoch === c.epoch).map(e => e.at))
-    stops.push({ at: until, text: both(l => say(l, c.lost ? 'i_leads' : 'i_began', { leader: c.leader, epoch: c.epoch, claims: when('claims'), leads: when('leads'), all: when('follows', true) })) })
+    stops.push({ at: until, text: both(l => say(l, !c.lost ? 'i_began' : when('claims') === '?' ? 'i_led' : 'i_leads', { leader: c.leader, epoch: c.epoch, claims: when('claims'), leads: when('leads'), all: when('follows', true) })) })
   }
   return stops.sort((a, b) => a.at - b.at)
 }

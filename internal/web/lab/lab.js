@@ -61,6 +61,7 @@ class Lab {
   }
 
   async #start() {
+    if (location.hash === '#incident') { this.#handed(); return }
     this.say(t('loading'), true)
     try {
       const about = await this.simulator.ask('about')
@@ -76,6 +77,14 @@ class Lab {
     if (linked?.incident && await this.fetched(linked.incident)) return
     await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked })
     document.body.dataset.ready = 'yes'
+  }
+
+  // handed asks the dashboard that has opened this page for its incident. An agent has no simulator.
+  #handed() {
+    document.body.classList.add('handed')
+    addEventListener('message', ({ origin, data }) => { if (origin === location.origin) this.incident(data) })
+    if (opener) opener.postMessage('incident', location.origin)
+    else this.say(t('i_none'))
   }
 
   say(words, calm = false) {

@@ -5,8 +5,6 @@ export class Simulator {
   #open = new Map()
   #next = 1
 
-  constructor() { this.#start() }
-
   #start() {
     this.#worker = new Worker(new URL('worker.js', import.meta.url), { type: 'module' })
     this.#worker.onmessage = ({ data: { id, value, error, progress } }) => {
@@ -28,6 +26,7 @@ export class Simulator {
 
   // ask calls one of the simulator's functions.
   ask(call, ...args) {
+    if (!this.#worker) this.#start()
     const id = this.#next++
     return new Promise((resolve, reject) => {
       this.#open.set(id, { resolve, reject })
