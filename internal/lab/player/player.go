@@ -6,6 +6,7 @@ package player
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -204,22 +205,13 @@ func newRecorder(s *scenario.Scenario) *recorder {
 	for i, m := range s.Setup.Members {
 		r.index[m.ID] = i
 		p.Members = append(p.Members, Member{ID: string(m.ID), Priority: m.Priority,
-			Absent: has(s.Setup.Absent, m.ID) || has(s.Setup.Newcomers, m.ID), Observer: has(s.Setup.Observers, m.ID)})
+			Absent: slices.Contains(s.Setup.Absent, m.ID) || slices.Contains(s.Setup.Newcomers, m.ID), Observer: slices.Contains(s.Setup.Observers, m.ID)})
 		r.heard = append(r.heard, receipt{flight: -1})
 	}
 	if s.Setup.Settled {
 		p.Settled = &Settled{string(s.Setup.SettledLeader().ID), 1}
 	}
 	return r
-}
-
-func has(list []election.ID, id election.ID) bool {
-	for _, x := range list {
-		if x == id {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *recorder) add(e *trace.Entry) {
