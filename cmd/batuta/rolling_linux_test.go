@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+)
+
+// This file has members of a running cluster start again one by one, with other times or as another version,
+// before a witness: see witness_linux_test.go.
+
+// rolled is how the members of a cluster run from some moment on.
+type rolled struct {
+	name    string
+	flags   []string
+	program string // of another version; empty: this one
+}
+
+// roll restarts the members of a crew one by one, so that they run as each of the steps in turn.
+func roll(t *testing.T, flags []string, whole bool, steps []rolled) {
+	t.Helper()
+	w := newWitness(t)
+	dir := stalltest.Dir(t)
+	c := newCrew(t, 3, nil)
+	c.dir, c.command, w.watch = dir, []string{"scribe", w.socket}, c.watch
+	c.to(steps[0], flags)
+	c.startAll()
+	defer func() {
+		if w.judge(); t.Failed() {
+			c.explain()
+		}
+	}()
+	if w.next(0, runtest.Patience) == nil {
+		t.Fatal("no member leads at the start")
+	}
+	c.agree(steps[0].name)
+	for _, step := range steps[1:] {
+		c.to(step, flags)
+		for _, id := range []string{"1", "2", "3"} {
+			c.send(id, syscall.SIGTERM)
+			<-c.dead[id]
+			c.start(id)
+			if whole {
+				c.agree(step.name + ", member " + id)
+			}
+		}
+		c.agree(step.name)
+		w.mu.Lock()
+		before := w.highest
+		w.mu.Unlock()
+		leader := c.leaders()[0]
+		if !c.ask("POST", leader, "/v1/resign", "") || w.next(before, runtest.Patience) == nil {
+			t.Fatalf("%s: no member leads after %s has resigned", step.name, leader)
+		}
+		c.agree(step.name + ", resigned")
+	}
+}
+
+// to has members that start from now on run as a step has it.
+func (c *crew) to(step rolled, flags []string) {
+	c.flags, c.wrap = slices.Concat(flags, step.flags), nil
+	if step.program != "" {
+		c.wrap = func(_ int, argv []string) []string { return append([]string{step.program}, argv[1:]...) }
+	}
+}
+
+// leaders are the leaders that the members name; empty: none, or no answer.
+func (c *crew) leaders() (ids []string) {
+	for id := range c.http {
+		var l struct {
+			ID string `json:"leader"`
+		}
+		client := &http.Client{Timeout: 5 * time.Second}
+		if resp, err := client.Get("http://" + c.http[id] + "/v1/leader"); err == nil {
+			if resp.StatusCode == http.StatusOK {
+				_ = json.NewDecoder(resp.Body).Decode(&l)
+			}
+			resp.Body.Close()
+		}
+		ids = append(ids, l.ID)
+	}
+	return ids
+}
+
+// agree waits until all members name one leader.
+func (c *crew) agree(when string) {
+	c.T.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		ids := c.leaders()
+		if ids[0] != "" && len(slices.Compact(ids)) == 1 {
+			return
+		}
+		if c.watch.Given(began, time.Now()) > runtest.Patience {
+			c.T.Fatalf("%s: the members name %q as the leader", when, ids)
+		}
+	}
+}
+
+var (
+	rollQuorum = []string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms"}
+	rollBully  = []string{"--grace", "50ms"}
+)
+
+// Members that start again one by one with other times never have two leaders: under a quorum all times, with best
+// effort the heartbeat.
+func TestTimesChangeWithoutAStop(t *testing.T) {
+	fulltest.Parallel(t)
+	long := []string{"--heartbeat", "60ms", "--t-max", "120ms", "--t-process", "250ms"}
+	t.Run("quorum", func(t *testing.T) {
+		roll(t, rollQuorum, false, []rolled{{name: "short", flags: sharpTimes}, {name: "long", flags: long}, {name: "short again", flags: sharpTimes}})
+	})
+	t.Run("bully", func(t *testing.T) {
+		times := func(heartbeat string) []string {
+			return []string{"--heartbeat", heartbeat, "--t-max", "500ms", "--t-process", "2s"}
+		}
+		roll(t, rollBully, true, []rolled{{name: "short", flags: times("50ms")}, {name: "long", flags: times("300ms")}, {name: "short again", flags: times("50ms")}})
+	})
+}
+
+// BATUTA_TEST_EARLIER=FILE is the command of an earlier version. Members change from it to this version one by one, and back.
+func TestVersionsChangeWithoutAStop(t *testing.T) {
+	earlier := os.Getenv("BATUTA_TEST_EARLIER")
+	if earlier == "" {
+		t.Skip("set BATUTA_TEST_EARLIER to the command of an earlier version, as .ci/run does")
+	}
+	fulltest.Parallel(t)
+	steps := []rolled{{name: "earlier", program: earlier}, {name: "this version"}, {name: "earlier again", program: earlier}}
+	t.Run("quorum", func(t *testing.T) { roll(t, slices.Concat(rollQuorum, sharpTimes), true, steps) })
+	t.Run("bully", func(t *testing.T) {
+		roll(t, slices.Concat(rollBully, []string{"--t-max", "500ms", "--t-process", "2s"}), true, steps)
+	})
+}
