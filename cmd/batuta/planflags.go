@@ -66,6 +66,7 @@ func newJobsCommand(e env) *cobra.Command {
 		Long: `jobs lists the jobs of "batuta run --jobs FILE", as the agent asked sees them: the member that
 runs each, its next scheduled time, and its last run with the member, the result, the exit code
 and the duration. MISSED counts scheduled times for which no run began. Any agent may be asked.
+The command of "batuta run --schedule" has no name and is not listed.
 
 A run's result is running, ok, failed, timeout, stopped (its member no longer led the job), or
 lost (its member ended before it reported the end).`,
@@ -74,7 +75,7 @@ lost (its member ended before it reported the end).`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/jobs", func(list []joblist.Job) error {
 			if len(list) == 0 {
-				fmt.Fprintln(a.stderr, "no jobs; batuta run --jobs FILE runs some")
+				fmt.Fprintln(a.stderr, "no jobs; batuta run --jobs FILE runs some; the command of --schedule is not listed")
 				return nil
 			}
 			return jobs.Show(a.stdout, list, time.Now())
