@@ -83,4 +83,28 @@ start "$deb" 3
 for i in 1 2 3; do await 30 "member $i does not follow 3" leader_is 3 $i; done
 kill -9 "${pids[2]}"
 for i in 1 2; do await 30 "member $i does not follow 2" leader_is 2 $i; done
-echo "both packages install, start and elect"
+
+# Two machines and a witness, as its unit has it: one of the two is killed, and the other leads.
+quorum() { # quorum ROOT N COMMAND…: a member of the quorum
+	local root=$1 n=$2
+	shift 2
+	mkdir -p "$root/var/lib/batuta-q$n"
+	env -u BATUTA_ID BATUTA_DATA_DIR=/var/lib/batuta-q"$n" chroot "$root" "$@" >"$work/q$n.log" 2>&1 &
+	pids+=($!)
+	last=$!
+}
+list="--member 1=127.0.0.1:17471 --member 2=127.0.0.1:17472 --member 3=127.0.0.1:17473"
+mkdir -p "$rpm/etc/batuta-witness" "$rpm/run/batuta-witness/payments"
+printf '%s\n' "id: 3" "listen: 127.0.0.1:17473" "cluster: payments" "member: [1=127.0.0.1:17471, 2=127.0.0.1:17472, 3=127.0.0.1:17473]" \
+	>"$rpm/etc/batuta-witness/payments.yaml"
+command=$(sed -n 's/^ExecStart=//p' "$rpm/usr/lib/systemd/system/batuta-witness@.service")
+api=$(sed -n 's/^Environment=BATUTA_HTTP=//p' "$rpm/usr/lib/systemd/system/batuta-witness@.service")
+api=${api//%t//run} api=${api//%i/payments}
+BATUTA_HTTP=$api quorum "$rpm" 3 ${command//%i/payments}
+for i in 1 2; do
+	quorum "$deb" $i /usr/bin/batuta agent --algorithm quorum --takeover lease --cluster payments --events off --id $i --listen 127.0.0.1:1747$i --http 127.0.0.1:1748$i $list
+done
+await 30 "the quorum does not follow 2" sh -c "[ \"\$(chroot '$rpm' /usr/bin/batuta leader --http $api)\" = 2 ]"
+kill -9 "$last"
+await 30 "1 does not lead with the witness" sh -c "[ \"\$(chroot '$rpm' /usr/bin/batuta leader --http $api)\" = 1 ]"
+echo "both packages install, start and elect, with a witness too"
