@@ -1,10 +1,41 @@
 package machine
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
+
+// Config sets up a [Machine]. The zero value of each optional field works.
+type Config struct {
+	Self          election.Rank           // this member; required
+	Election      string                  // what the contest is about; default "default"
+	Address       string                  // HOST:PORT where members reach this member
+	Observer      bool                    // this member follows and never leads
+	Meta          map[string]string       // what this member publishes, sound by [election.CheckMeta]
+	Members       []election.Member       // everyone, this member included or not
+	Closed        bool                    // the list is fixed: no member joins that is not on it
+	Joins         bool                    // members admit this member: it asks a member that does not know it
+	Newcomer      bool                    // it founds no cluster: until it knows of a leadership it is no candidate
+	Expect        int                     // nor does any before so many members receive each other; 0: no such rule, else Newcomer counts for nothing
+	MinMembers    int                     // it leads only while it receives so many members, itself included; 0: no such rule
+	Algorithm     election.Algorithm      // required; belongs to this Machine alone
+	Timing        election.Timing         // defaults: see [election.Timing]
+	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
+	ReapAfter     time.Duration           // a leader removes a member that has been away for so long: see [reaper.Reaper]; 0: none
+	LeadUnhealthy bool                    // an unhealthy member leads if there was no leader for 2·T and no healthy member is in reach
+	Incarnation   uint64                  // greater than that of any earlier process with this id
+	State         election.State          // as last saved; zero at a first start
+	Records       [][]byte                // as asked to be written by Append, oldest first; none at a first start; of a core of its own
+	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
+	Seed          uint64                  // of the jitter
+	NoDetector    bool                    // the driver itself reports PeerDown and PeerUp; no links, no beats
+	Trace         func(r election.Record) // receives what was done and why; may be nil
+}
 
 // Core is a member of an election as its driver sees it: the node of a service, and the lab. It is
 // pure: no clock, goroutine, socket, file or lock, and not safe for concurrent use. [Machine] is a
@@ -58,3 +89,96 @@ func NewCore(c Config) (Core, error) {
 }
 
 var _ Core = (*Machine)(nil)
+
+// Validate reports every fault of c at once, or nil.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Algorithm == nil {
+		faults = append(faults, errors.New("no algorithm: set one, such as bully.New()"))
+	}
+	if _, err := election.ParseID(string(c.Self.ID)); err != nil {
+		faults = append(faults, err)
+	}
+	seen := map[election.ID]bool{}
+	for _, e := range c.Members {
+		switch _, err := election.ParseID(string(e.ID)); {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("member list: %w", err))
+		case seen[e.ID]:
+			faults = append(faults, fmt.Errorf("member list: id %s stands twice: give each member its own", e.ID))
+		case e.ID.Kind() != c.Self.ID.Kind():
+			faults = append(faults, fmt.Errorf("member list: id %s is a %v, but this member's id %s is a %v: all ids of a cluster must be of one kind", e.ID, e.ID.Kind(), c.Self.ID, c.Self.ID.Kind()))
+		}
+		seen[e.ID] = true
+	}
+	others := slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return e.ID == c.Self.ID })
+	if len(others) >= election.MaxMembers || election.ListBytes(others)+(election.Member{Rank: c.Self, Address: c.Address}).Size() > election.MaxListBytes {
+		faults = append(faults, fmt.Errorf("%d members: %w", len(c.Members), election.ErrFull))
+	}
+	return errors.Join(append(faults, c.Timing.Validate())...)
+}
+
+// MemberView is what a member knows of a peer.
+type MemberView struct {
+	election.Member
+	State       election.MemberState // [election.StateAdded] until more is known
+	Epoch       uint64               // of the token it last acknowledged to the leader
+	Heard       time.Time            // when this member last received it; zero: never
+	Incarnation uint64               // 0: unknown
+	Eligibility election.Eligibility
+	Meta        map[string]string // what it publishes; not to be changed
+	Reaped      time.Time         // when the leader removes it if it stays away; zero: it does not
+	Electing    bool              // of this member itself: its Algorithm, or its request for leadership, awaits an answer
+}
+
+// QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
+// those of its steps.
+type QuorumView struct {
+	Voters     [][]election.ID           // two sets while a set replaces the last: each must agree
+	Term       uint64                    // the highest that this member knows
+	Lease      time.Time                 // until when what it leads may run; zero: it leads nothing
+	Answered   map[election.ID]time.Time // of a leader: when the beat left that each voter has answered last; it counts to the lease from then
+	Promise    time.Time                 // until when it grants no vote; zero: it grants them
+	PromisedTo election.ID               // the leader that it has received; none: it has received none since it started
+	CampaignAt time.Time                 // when it asks for votes; zero: not yet
+	Granted    int                       // of a candidate: the votes that it has, its own included; 0: it asks for none
+}
+
+// Wait is what runs out at a member, for a picture of it.
+type Wait struct {
+	For       string      // leader, lease, promise, answers, campaign or votes
+	Peer      election.ID // of leader and promise: the member concerned; none: nobody
+	Until     time.Time   // of the member's steps; zero for votes, which do not run out
+	Got, Need int         // of votes
+}
+
+// Waits returns what runs out at a member: until when it waits for its leader's next message, for
+// acknowledgements of its lead, for the answers to what it asked, or keeps a promise.
+func Waits(c Core) []Wait {
+	if q, ok := c.(interface{ Votes() QuorumView }); ok {
+		return waitsOfVoter(q.Votes())
+	}
+	m, ok := c.(*Machine)
+	if !ok {
+		return nil
+	}
+	list := []Wait{{For: "answers", Until: m.alarms.First(func(name string) bool {
+		return !strings.HasPrefix(name, ownTimers) || name == timerVouch || name == timerDiscovery
+	})}}
+	switch {
+	case m.cfg.NoDetector:
+	case m.tenure.Leading() && m.detector.Accompanied(m.now):
+		list = append(list, Wait{For: "lease", Until: m.detector.UnheardAt()})
+	case m.tenure.Live() && !m.tenure.Beats():
+		list = append(list, Wait{For: "leader", Peer: m.tenure.Held().Leader.ID, Until: m.detector.SilentAt()})
+	}
+	return list
+}
+
+func waitsOfVoter(v QuorumView) []Wait {
+	list := []Wait{{For: "lease", Until: v.Lease}, {For: "promise", Peer: v.PromisedTo, Until: v.Promise}, {For: "campaign", Until: v.CampaignAt}}
+	if v.Granted > 0 && len(v.Voters) > 0 {
+		list = append(list, Wait{For: "votes", Got: v.Granted, Need: len(v.Voters[0])/2 + 1})
+	}
+	return list
+}

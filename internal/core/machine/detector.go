@@ -1,13 +1,83 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
 
+// watcher finds out which members live, by their messages, relays and reports.
+type watcher struct{ elector }
+
+// beaten handles a leader's beat.
+func (m *watcher) beaten(from int, msg *election.Message) {
+	if msg.Token.Leader.ID != msg.From {
+		return // only the leader sends beats
+	}
+	if m.tenure.Draining() && !m.cfg.NoDetector {
+		if msg.Token.Above(m.tenure.Held()) {
+			m.superseded(msg.Token, true)
+			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is received, and followed later
+		}
+		return
+	}
+	if msg.Draining && m.givesWay(msg.Token, m.now) && msg.Token != m.tenure.Next() && msg.Token != m.View() {
+		if m.tenure.Leading() && msg.Token.Above(m.tenure.Held()) {
+			m.accept(msg.Token, from)
+		}
+		m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
+		return
+	}
+	if !m.tenure.Live() || msg.Token != m.tenure.Held() {
+		m.accept(msg.Token, from)
+		if msg.Token != m.tenure.Next() && msg.Token != m.View() {
+			return
+		}
+	}
+	m.heardLeader()
+	m.tenure.LearnSide(msg.Side, msg.Young)
+	m.members[from].epoch = msg.Token.Epoch
+	m.detector.TakeBeat(m.now, msg.Stamp)
+	if msg.States != nil && m.tenure.Live() {
+		m.detector.TakeStates(msg.Version)
+		for _, s := range msg.States {
+			i, ok := m.index[s.ID]
+			if !ok || i == m.me || i == from {
+				continue
+			}
+			m.members[i].epoch = s.Epoch
+			m.members[i].eligibility = m.members[i].eligibility.Hears(s.Eligibility)
+			m.setState(i, s.State)
+			if s.State == election.StateUp {
+				m.markUp(i) // the leader receives it; a dial will show if that is over
+				if m.members[i].refusal == election.ErrForeign {
+					m.members[i].refusal = nil // the leader, which has our secret and our settings, is connected to it
+				}
+			}
+		}
+	}
+	m.acknowledge(from)
+}
+
+// ping keeps the link to the watched member alive.
+func (m *watcher) ping() {
+	i, ok := m.index[m.watched]
+	if !ok || m.now.Before(m.nextPing) || !m.members[i].link && m.members[i].viaAt.IsZero() {
+		return
+	}
+	m.pings(m.now.Add(m.cfg.Timing.Heartbeat))
+	if !m.reaches(i, m.now) {
+		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
+			m.pingIndirectly(i) // its relay has stopped
+		}
+		return
+	}
+	m.send(i, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))})
+}
+
 // hear records that a message of a member has arrived over its connection.
-func (m *Machine) hear(i int) {
+func (m *watcher) hear(i int) {
 	m.detector.Receive(m.now)
 	m.members[i].heard = m.now
 	m.members[i].heardAnything()
@@ -16,7 +86,7 @@ func (m *Machine) hear(i int) {
 
 // markUp counts a member as up, by its own message or by the leader's report. No member need
 // reach it any more.
-func (m *Machine) markUp(i int) {
+func (m *watcher) markUp(i int) {
 	m.members[i].pingers = nil
 	if m.members[i].down {
 		m.members[i].down = false
@@ -25,7 +95,7 @@ func (m *Machine) markUp(i int) {
 }
 
 // markDown counts a member as down. certain: its process has ended, so that its leadership has too.
-func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string) {
+func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
 	peer.down, peer.eligibility, peer.draining = true, peer.Eligibility(), false
@@ -53,45 +123,7 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 	}
 }
 
-// heardLeader notes that a message of the leader itself has arrived.
-func (m *Machine) heardLeader() {
-	m.detector.ReceiveLeader(m.now)
-	m.restsOnNoAnswer()
-	m.endSuspicion()
-}
-
-// leaderAge is the time since the leader itself was received: 0 for this member, negative
-// when it was not in this leadership.
-func (m *Machine) leaderAge() time.Duration {
-	switch {
-	case m.tenure.Beats():
-		return 0
-	case !m.tenure.Live():
-		return -1
-	}
-	return m.detector.Age(m.now)
-}
-
-// watch does what the detector has due by now.
-func (m *Machine) watch() {
-	m.hangUpSilent()
-	if m.tenure.Beats() {
-		m.watchFollowers()
-	} else if m.tenure.Live() {
-		m.watchLeader()
-	}
-	m.ping()
-	m.watchRelays()
-	m.dialAll()
-	m.notifyRemoved()
-	m.others(func(i int, peer *member) {
-		if peer.differs {
-			m.pull(i)
-		}
-	})
-}
-
-func (m *Machine) watchFollowers() {
+func (m *watcher) watchFollowers() {
 	if !m.now.Before(m.detector.BeatAt()) {
 		m.beatAll()
 	}
@@ -105,7 +137,7 @@ func (m *Machine) watchFollowers() {
 	}
 }
 
-func (m *Machine) watchLeader() {
+func (m *watcher) watchLeader() {
 	leader := m.index[m.tenure.Held().Leader.ID]
 	if m.detector.AckDue(m.now) && m.members[leader].link {
 		m.acknowledge(leader)
@@ -121,7 +153,7 @@ func (m *Machine) watchLeader() {
 }
 
 // suspect asks all members before a silent leader counts as down.
-func (m *Machine) suspect() {
+func (m *watcher) suspect() {
 	silence := "all its time"
 	if !m.detector.Reported() {
 		silence = m.detector.Age(m.now).Round(time.Millisecond).String()
@@ -141,22 +173,6 @@ func (m *Machine) suspect() {
 	}
 }
 
-// mayBeBack reports whether a member was last found down more than T ago: followers do not dial
-// each other.
-func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
-	return peer.down && now.Sub(peer.missed) > t
-}
-
-// higherMissed reports whether that is so of a higher member.
-func (r *roll) higherMissed(now time.Time) bool {
-	for i := r.me + 1; i < len(r.members); i++ {
-		if r.members[i].mayBeBack(now, r.timing.T()) {
-			return true
-		}
-	}
-	return false
-}
-
 // bears adds to a trace how long silence is tolerated.
 func bears(t election.Timing) string {
 	if t.Silence == 0 {
@@ -165,24 +181,8 @@ func bears(t election.Timing) string {
 	return t.Silence.String()
 }
 
-// vouched ends the suspicion: by received the leader age ago.
-func (m *Machine) vouched(by election.ID, age time.Duration) {
-	if renew := m.detector.Vouch(m.now, by, age, m.answerTime(m.index[by], m.now)); !renew.IsZero() {
-		m.alarms.Wake(renew)
-	}
-	if !m.detector.Suspected() {
-		return
-	}
-	m.restsOnNoAnswer()
-	leader := m.tenure.Held().Leader.ID
-	m.note("spares", leader, m.tenure.Held(), string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
-	m.endSuspicion()
-	m.setState(m.index[leader], election.StateUnreachable)
-	m.alarms.Wake(m.detector.Spared())
-}
-
 // unvouched: the suspected leader counts as down.
-func (m *Machine) unvouched(why string) {
+func (m *watcher) unvouched(why string) {
 	if !m.endSuspicion() {
 		return
 	}
@@ -197,19 +197,173 @@ func (m *Machine) unvouched(why string) {
 	m.markDown(i, election.CauseSilent, false, why)
 }
 
-// Spared is until when reports of members spare a silent leader; for the lab.
-func (m *Machine) Spared() time.Time { return m.detector.Spared() }
-
-func (m *Machine) endSuspicion() (was bool) {
-	if was = m.detector.Acquit(); was {
-		m.alarms.Cancel(timerVouch)
-		m.awaitNobody()
+// resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and silence is
+// counted from now, because it was we that did not listen.
+func (m *watcher) resumeAfterStall(last time.Time) {
+	m.note("stalled", m.cfg.Self.ID, m.tenure.Held(), "for "+m.now.Sub(last).Round(time.Millisecond).String())
+	for i := range m.members {
+		if m.members[i].link {
+			m.members[i].heard = m.now
+		}
 	}
-	return was
+	m.detector.Resume(m.now)
+	m.alarms.Extend(timerHung, m.now.Add(m.cfg.Timing.T()))
+	m.endSuspicion()
+	if m.tenure.Leading() {
+		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+bears(m.cfg.Timing), "it was stopped")
+		return
+	}
+	if m.tenure.Draining() {
+		m.doubt("it was stopped") // the members may have given it up
+		return
+	}
+	if m.tenure.Live() {
+		m.detector.ResumeFollowing(m.now)
+		m.alarms.Wake(m.detector.SilentAt())
+		return
+	}
+	if m.tenure.Mine(m.tenure.Next()) {
+		m.drop()
+	}
+	if !m.tenure.Next().Defined() {
+		m.discover("it was stopped")
+	}
+}
+
+// unanswered gives up waiting for a member's reply.
+func (m *watcher) unanswered(i int) {
+	if !m.members[i].awaited {
+		return
+	}
+	m.members[i].awaited = false
+	if m.mode == asks && !m.outranked() {
+		m.probeNext()
+	}
+	m.endIfAllReplied()
+}
+
+// endIfAllReplied ends the discovery, or the suspicion, that has no answer left to wait for.
+func (m *watcher) endIfAllReplied() {
+	m.endDiscoveryIfAllReplied()
+	if m.detector.Suspected() && !m.anyAwaited() {
+		m.unvouched("nobody vouches for it")
+	}
+}
+
+// probeReplied takes in what a member knows.
+func (m *watcher) probeReplied(from int, msg *election.Message) {
+	peer := m.members[from].ID
+	m.answered(true)
+	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
+	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
+	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
+	known := m.Knows(msg.Token.Leader.ID) && !m.tenure.Past(msg.Token, itself, m.now, m.farT())
+	switch c := msg.Token.Compare(m.tenure.Held()); {
+	case c > 0 && m.tenure.Live() && m.tenure.Next().Above(msg.Token):
+		// The present leadership goes on above it, as soon as that is on disk.
+	case c > 0 && known && (fresh || msg.Follows) && m.outweighs(msg.Token):
+		m.goOn(msg.Token, from)
+	case c > 0 && m.tenure.Beats():
+		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.tenure.Mine(msg.Token))
+	case c == 0 && m.tenure.Leading() && msg.Ended && m.seen.MayRaise(&m.disk) && !m.cfg.NoDetector:
+		m.renew(m.tenure.Held(), string(peer)+" has taken it for ended")
+	case c == 0 && m.tenure.Leading() && msg.Ended:
+		m.superseded(msg.Token, false)
+	case (c == 0 && m.tenure.Live() || m.tenure.Continues(msg)) && msg.Ended && msg.Token.Leader.ID == peer:
+		m.leaderEnds(msg, "it says that it has ended")
+	case !fresh || !known || m.tenure.Mine(msg.Token) || !msg.Token.Defined():
+	case c < 0:
+		m.outbid(msg.Token, m.me)
+	case c == 0 && m.tenure.Certain() && m.byRelay && msg.Token.Leader.ID == peer:
+		m.replyToProbe(peer) // as to its beats: to us it has ended, and it claims above that
+	case itself:
+		m.accept(msg.Token, from)
+	case c == 0 && m.tenure.Live():
+		m.vouched(peer, msg.Age)
+	case m.givesWay(msg.Token, m.now):
+	case (c > 0 || c == 0 && !m.tenure.Certain()) && msg.Token.Above(m.tenure.Next()):
+		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
+	}
+	if _, listed := m.Entry(msg.Token.Leader.ID); !listed && fresh && m.mode == asks && msg.Token.Above(m.tenure.Held()) {
+		m.members[from].reports = msg.Token.Leader.ID // its list, which is requested, names that leader
+		return
+	}
+	if m.answers(msg) && (!late || msg.Age < 0) { // else the answer is still to come
+		m.members[from].replied = true
+		m.unanswered(from)
+	}
+}
+
+// replaced: a new process has a member's id. It owes the answer that the old process was asked for,
+// and does not know what that process knew.
+func (m *watcher) replaced(i int) {
+	peer := &m.members[i]
+	owed := peer.awaited
+	peer.link = false // the link was the old process's
+	peer.awaited, peer.replied = false, false
+	if !m.hearsay(peer.ID) {
+		m.replacing = m.tenure.Leaderless() // the election goes on with the new process, not without the old process
+		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
+		m.replacing = false
+	}
+	if owed && m.detector.Suspected() {
+		m.probe(i)
+	}
+}
+
+// hangUpSilent closes every link on which nothing came for T: temporary links that have served
+// (docs/sources.md, "Scrapper"), and, when silence is no longer tolerated, links whose far end may
+// be gone.
+func (m *watcher) hangUpSilent() {
+	m.others(func(i int, peer *member) {
+		if !peer.link || m.now.Before(m.silent(peer)) {
+			return
+		}
+		m.hangUp(i)
+		switch {
+		case peer.ID == m.watched && !m.tenure.LedBy(m.members[i].ID) && !peer.down:
+			m.pingIndirectly(i)
+		case m.tenure.Beats() && peer.state != election.StateDown:
+			m.setState(i, election.StateUnreachable)
+		}
+	})
+}
+
+// linkDown dials again at once: a refusal proves that the process is gone.
+func (m *watcher) linkDown(id election.ID) {
+	i, ok := m.index[id]
+	if !ok || !m.members[i].link {
+		return
+	}
+	peer := &m.members[i]
+	peer.link, peer.anew = false, true
+	peer.redial = m.now
+	m.alarms.Wake(peer.redial)
+	lost := peer.unconfirmed
+	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
+		m.probe(i) // it received something older, or sent something newer, and the question may be lost
+	}
+	m.repeat(i, lost)
+}
+
+// vouched ends the suspicion: by received the leader age ago.
+func (m *watcher) vouched(by election.ID, age time.Duration) {
+	if renew := m.detector.Vouch(m.now, by, age, m.answerTime(m.index[by], m.now)); !renew.IsZero() {
+		m.alarms.Wake(renew)
+	}
+	if !m.detector.Suspected() {
+		return
+	}
+	m.restsOnNoAnswer()
+	leader := m.tenure.Held().Leader.ID
+	m.note("spares", leader, m.tenure.Held(), string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
+	m.endSuspicion()
+	m.setState(m.index[leader], election.StateUnreachable)
+	m.alarms.Wake(m.detector.Spared())
 }
 
 // wakeForDetector adds what the detector will have due to the deadline.
-func (m *Machine) wakeForDetector() {
+func (m *watcher) wakeForDetector() {
 	for i := range m.members {
 		switch peer := &m.members[i]; {
 		case i == m.me:
@@ -246,38 +400,5 @@ func (m *Machine) wakeForDetector() {
 		if at := m.detector.AckAt(); !at.IsZero() {
 			m.alarms.Wake(at)
 		}
-	}
-}
-
-// resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and silence is
-// counted from now, because it was we that did not listen.
-func (m *Machine) resumeAfterStall(last time.Time) {
-	m.note("stalled", m.cfg.Self.ID, m.tenure.Held(), "for "+m.now.Sub(last).Round(time.Millisecond).String())
-	for i := range m.members {
-		if m.members[i].link {
-			m.members[i].heard = m.now
-		}
-	}
-	m.detector.Resume(m.now)
-	m.alarms.Extend(timerHung, m.now.Add(m.cfg.Timing.T()))
-	m.endSuspicion()
-	if m.tenure.Leading() {
-		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+bears(m.cfg.Timing), "it was stopped")
-		return
-	}
-	if m.tenure.Draining() {
-		m.doubt("it was stopped") // the members may have given it up
-		return
-	}
-	if m.tenure.Live() {
-		m.detector.ResumeFollowing(m.now)
-		m.alarms.Wake(m.detector.SilentAt())
-		return
-	}
-	if m.tenure.Mine(m.tenure.Next()) {
-		m.drop()
-	}
-	if !m.tenure.Next().Defined() {
-		m.discover("it was stopped")
 	}
 }

@@ -10,20 +10,23 @@
 // # How to read it
 //
 // [Machine.Step] dispatches an event to the part that it is for. A Machine is in one
-// [tenure.Phase] at a time, by a table of moves. Its parts own their fields: the file that
-// declares a part alone writes them, the others read them or call its methods.
+// [tenure.Phase] at a time, by a table of moves. It is a stack of parts: each holds the one below
+// by value and calls it, and none can reach one above. From the lowest:
 //
-//   - the members: package roster (the list), members.go (what is known of each: roll, which has
-//     no reference to its Machine), membership.go, joins.go, removals.go (what a change of the
-//     list does), package meta and meta.go, duplicate.go (two processes of one id)
-//   - messages and silence: links.go, detector.go, beats.go, relay.go, answer.go (how long an
-//     answer may take), unconfirmed.go (what is resent)
-//   - eligibility: standing.go (this member), eligibility.go (what members report of
-//     themselves), founding.go
-//   - leadership: package tenure, discovery.go (asking before a claim), leadership.go,
-//     handover.go and transfer.go (giving it away), departing.go (work that has still to stop)
-//   - what is kept: saving.go
-//   - the rest: package alarm and timers.go, sending.go, phase.go; newcomer.go, which asks to be let in
-//     before there is a Machine; core.go, for an algorithm that cannot live inside one;
-//     explore.go, for exhaustive search
+//   - ground: the configuration, the time, the actions of a Step, and the packages alarm, detector,
+//     epoch, tenure and pause
+//   - crew (members.go, links.go): what is known of each member, and the connections; the packages
+//     roster, meta and reaper
+//   - stance (standing.go): why this member is a candidate, or is not
+//   - mail (sending.go): what every message carries, the way it goes, and again what may be lost
+//   - inquiry: the questions to other members, and what is to be known before a claim
+//   - elector (leadership.go, handover.go): claims, accepts, saves and ends leaderships, gives them
+//     away, and steps the algorithm
+//   - watcher (detector.go, relay.go): which members live
+//   - listing (membership.go): changes of the member list, and two processes of one id
+//   - Machine: events, messages, timers, and the state for an exhaustive search
+//
+// The algorithm sees the elector, and nothing above it. Beside the stack are
+// newcomer.go, which asks to be let in before there is a Machine, and core.go, for an algorithm that
+// cannot live inside one.
 package machine

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
@@ -14,17 +16,13 @@ type handover struct {
 	doubts  string // why we ask then before we stand again; empty: we need not
 }
 
-// doubt records why this member asks for a leader before it is a candidate again; empty: it need
-// not.
-func (h *handover) doubt(why string) { h.doubts = why }
-
 // stepDown gives the lead away.
-func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
+func (m *elector) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
 
 // giveUp ends our leadership: at once as we see it, as the members see it when the work has
 // stopped. Until then we keep beating, so that no member begins. With doubts, a different member
 // may lead by then: we ask.
-func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
+func (m *elector) giveUp(cause election.Cause, why, doubts string) {
 	if m.place != onList {
 		m.maintenance.Hold(m.now, election.None) // the holder leaves the cluster
 	}
@@ -47,7 +45,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 }
 
 // release notifies the members that the leadership is over.
-func (m *Machine) release() {
+func (m *elector) release() {
 	m.tenure.Drained(m.phaseWithoutLeader())
 	m.contestBegins() // what the others said while they followed is old
 	m.reconsider()
@@ -69,7 +67,7 @@ func (m *Machine) release() {
 }
 
 // discoverInDoubt asks what has become of the lead since it was lost.
-func (m *Machine) discoverInDoubt() {
+func (m *elector) discoverInDoubt() {
 	why := m.doubts
 	m.doubts = ""
 	if why != "" && m.place == onList {
@@ -78,7 +76,7 @@ func (m *Machine) discoverInDoubt() {
 }
 
 // leaderResigned handles the end of a leadership.
-func (m *Machine) leaderResigned(from int, msg *election.Message) {
+func (m *elector) leaderResigned(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return
 	}
@@ -103,7 +101,7 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 // leaderEnds handles the leader's own report that its leadership is over. A leader that reports so
 // in a different message, or that a different member may lead, or that knows of a higher epoch, may
 // have given way to a leader that we do not know: we ask before we claim.
-func (m *Machine) leaderEnds(msg *election.Message, why string) {
+func (m *elector) leaderEnds(msg *election.Message, why string) {
 	if msg.Token != m.tenure.Held() { // a higher epoch of the leadership that is followed
 		m.tenure.Announced(msg.Token, m.now)
 	}
@@ -117,7 +115,7 @@ func (m *Machine) leaderEnds(msg *election.Message, why string) {
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.
-func (m *Machine) handOver(from int, msg *election.Message) {
+func (m *elector) handOver(from int, msg *election.Message) {
 	peer := &m.members[from]
 	switch {
 	case m.tenure.Draining() && msg.Token == m.tenure.Held():
@@ -131,24 +129,8 @@ func (m *Machine) handOver(from int, msg *election.Message) {
 	}
 }
 
-// preempt asks a leader of lower rank to hand over, again and again until it
-// does or is down. A member that returns takes over so (docs/sources.md, all but "Scrapper"),
-// but not before the old leader's work has stopped.
-func (m *Machine) preempt() {
-	if !m.mayPreempt() {
-		return
-	}
-	m.note("asks", m.tenure.Held().Leader.ID, m.tenure.Held(), "to hand over: it outranks the leader")
-	m.send(m.index[m.tenure.Held().Leader.ID], election.Message{Kind: election.Handover, Token: m.tenure.Held()})
-	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.tenure.Held().Leader.ID], m.now)+m.cfg.Timing.TProcess))
-}
-
-func (m *Machine) mayPreempt() bool {
-	return !m.cfg.NoPreempt && m.tenure.Live() && m.Standing() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
-}
-
 // setWorking records the driver's report that a leadership's work has begun or stopped.
-func (m *Machine) setWorking(on bool) {
+func (m *elector) setWorking(on bool) {
 	m.working = on
 	if on {
 		return
@@ -158,4 +140,305 @@ func (m *Machine) setWorking(on bool) {
 		return
 	}
 	m.standAgain("its work has stopped")
+}
+
+// leaveLeadership gives up the lead of a process that is no member any more; a follower only loses
+// its leader.
+func (m *elector) leaveLeadership(why string) {
+	if m.tenure.Leading() {
+		m.giveUp(election.CauseRemoved, why, "")
+		return
+	}
+	m.lose(election.CauseRemoved, true, why)
+}
+
+// What follows keeps a member from leading next to a cluster that refuses it. Two configurations that
+// differ stay so until a user changes either: a member that is missing on a peer's list does not
+// lead. A list that came from members differs for a moment only, for which this member asks to be
+// admitted. Two secrets keep two sides apart: the larger leads, or of equal sides the side with the
+// greatest id.
+
+// refuses takes note of how a member has answered a dial of ours: it refuses us because of why, or (nil)
+// it has let us in, or has not answered.
+func (m *elector) refuses(i int, why error) {
+	peer := &m.members[i]
+	if peer.refusal == nil {
+		peer.refusedAt = m.now
+	}
+	peer.refusal = nil
+	if why == election.ErrNotMember || why == election.ErrForeign {
+		peer.refusal, m.mayBeRefused = why, true
+	}
+	m.reviewRefusals()
+}
+
+// reviewRefusals finds out whether this member may lead as far as refusals go.
+func (m *elector) reviewRefusals() {
+	if !m.mayBeRefused {
+		return
+	}
+	refused := len(m.refusedBy) > 0
+	outvoted, decided := m.outnumbered(m.tenure.Leading(), m.now)
+	if !decided.IsZero() {
+		m.alarms.Wake(decided)
+	}
+	m.refusedBy, m.mayBeRefused = nil, false
+	m.others(func(_ int, peer *member) {
+		m.mayBeRefused = m.mayBeRefused || peer.refusal != nil
+		unlisted := peer.refusal == election.ErrNotMember && m.disagree(peer)
+		if unlisted || outvoted && peer.refusal == election.ErrForeign {
+			m.refusedBy = append(m.refusedBy, peer.ID)
+		}
+	})
+	switch {
+	case !refused && len(m.refusedBy) > 0:
+		m.note("is refused", m.refusedBy[0], m.tenure.Held(), m.members[m.index[m.refusedBy[0]]].refusal.Error())
+		m.makeWay("a member of its list refuses it")
+	case refused && len(m.refusedBy) == 0:
+		m.standAgain("no member of its list refuses it any more")
+	}
+}
+
+// withdraw gives up our claim, if there is any: this member is no candidate now. Members that wait
+// for it to lead receive that, and go on at once.
+func (m *elector) withdraw() {
+	mine := m.tenure.Mine(m.tenure.Next())
+	if mine {
+		m.drop()
+		m.reconsider()
+	}
+	if !m.tenure.Leaderless() {
+		return
+	}
+	m.others(func(i int, peer *member) {
+		if peer.link {
+			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.tenure.Held(), Ended: m.tenure.Over(), Age: -1})
+		}
+	})
+	if mine {
+		m.step(election.Event{Kind: election.Withdrawn, Peer: m.cfg.Self.ID})
+	}
+}
+
+// resign steps down: this member stands aside until a later leadership that lasted has ended.
+func (m *elector) resign() {
+	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {
+		return // nothing to give up
+	}
+	m.maintenance.Hold(m.now, election.None)
+	m.resignUntilAbove(max(m.seen.Highest(), 1))
+	m.note("resigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
+	m.makeWay("it resigned")
+}
+
+// close gives up the lead for good: this process is about to end, once its work has stopped.
+func (m *elector) close() {
+	if m.closing {
+		return
+	}
+	m.closing = true
+	m.needsNoLastResort()
+	m.note("closes", m.cfg.Self.ID, election.Token{}, "")
+	m.makeWay("it closes")
+}
+
+// makeWay has this member neither lead nor claim: its reason to stand aside is set.
+func (m *elector) makeWay(why string) {
+	switch {
+	case m.tenure.Leading():
+		m.stepDown(why)
+	case m.tenure.Mine(m.tenure.Next()): // on its way to the disk: no member has received it
+		m.withdraw()
+	case m.tenure.Leaderless():
+		m.reconsider()
+	}
+}
+
+// standAgain lets this member take part anew, if nothing else holds it back.
+func (m *elector) standAgain(why string) {
+	if m.eligibility() != election.Eligible || !m.tenure.Started() {
+		return
+	}
+	if m.undecided() {
+		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
+		m.discover("others may have found a leader while it stood aside")
+		return
+	}
+	m.preempt()
+}
+
+// setHealth records the result of this member's own check. An unhealthy member gives up the lead
+// and does not claim; with LeadUnhealthy it does if there was no leader for 2·T and no healthy
+// member is in reach.
+func (m *elector) setHealth(ok bool) {
+	if m.unhealthy == !ok {
+		return
+	}
+	m.unhealthy = !ok
+	m.needsNoLastResort()
+	if !ok {
+		if !m.tenure.Leading() || !m.maintenance.On(m.now) { // else when the pause ends: see endUnfounded
+			m.makeWay("it is unhealthy")
+		}
+		return
+	}
+	m.alarms.Cancel(timerEligible)
+	m.standAgain("it is healthy again")
+	if m.tenure.Leaderless() {
+		m.reconsider() // it may have resigned, too
+	}
+}
+
+// setCandidacy records whether there is anything to do for this member as a leader. While there is
+// nothing it gives up the lead and does not claim, even if no member does.
+func (m *elector) setCandidacy(on bool) {
+	if m.retired == !on {
+		return
+	}
+	m.retired = !on
+	if !on {
+		m.note("retires", m.cfg.Self.ID, m.tenure.Held(), "there is nothing to do for it as a leader")
+		m.makeWay("there is nothing to do for it as a leader")
+		return
+	}
+	m.standAgain("there is something to do for it as a leader")
+	if m.tenure.Leaderless() {
+		m.reconsider() // it may have resigned, too
+	}
+}
+
+// campaign begins a contest because the user asks for it.
+func (m *elector) campaign() {
+	m.note("campaigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
+	if m.resigned > 0 || m.retired {
+		m.resignUntilAbove(0)
+		m.retired = false
+		m.alarms.Cancel(timerEligible)
+		if m.tenure.Leaderless() {
+			m.reconsider()                  // it may be unhealthy, too
+			m.standAgain("it was asked to") // the members hold a contest without it
+		}
+	}
+	if m.tenure.Started() && m.mode == idle && !m.tenure.Next().Defined() {
+		m.step(election.Event{Kind: election.Campaign})
+	}
+	m.preempt()
+}
+
+// What follows hands leadership over to a member by name. The leader steps down and names its heir. The
+// heir claims at once, and the rest leave the contest to it for T. Then they ask all members who leads,
+// because the heir may have claimed.
+
+// inheritance is the member to which the lead is left, by its last leader or, while we drain, by
+// us.
+type inheritance struct {
+	heir election.ID // None: the winner leads
+}
+
+// bequeath names the member that leads next.
+func (i *inheritance) bequeath(to election.ID) { i.heir = to }
+
+// transfer steps down for a single member, if it may.
+func (m *elector) transfer(to election.ID) {
+	if err := m.AdmitTransfer(to); err != nil {
+		m.note("refuses", to, m.tenure.Held(), "to hand over: "+err.Error())
+		return
+	}
+	if to == m.cfg.Self.ID {
+		return
+	}
+	m.maintenance.Hold(m.now, election.None)
+	m.resignUntilAbove(max(m.seen.Highest(), 1))
+	m.bequeath(to)
+	m.note("transfers", to, m.tenure.Held(), "it was asked to")
+	m.stepDown("it hands over to " + string(to))
+}
+
+// inherits has a contest wait for the heir, which claims instead of beginning a contest.
+func (m *elector) inherits() bool {
+	switch {
+	case m.heir == election.None:
+		return false
+	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
+		m.unclaimed("it is down, or stands no more", false)
+	case m.heir == m.cfg.Self.ID:
+		m.disinherit()
+		m.take("the lead was left to it")
+	}
+	return true
+}
+
+// missHeir begins the contest that waited, when the heir cannot take the lead any more.
+func (m *elector) missHeir() {
+	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
+		return
+	}
+	m.unclaimed("it is down, or stands no more", false)
+}
+
+// unclaimed begins it because the heir has not claimed.
+func (m *elector) unclaimed(why string, silent bool) {
+	heir := m.heir
+	m.disinherit()
+	if m.undecided() {
+		m.note("awaits no more", heir, m.tenure.Held(), why)
+		if silent {
+			m.discover("the transfer target may have claimed")
+			return
+		}
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	}
+}
+
+// resumeContest begins the election that was held up, once nothing holds it up any more. Leaders that depart
+// and were silent for longer than is tolerated are forgotten.
+func (m *elector) resumeContest() {
+	for i := 0; i < len(m.departing); {
+		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {
+			i++
+			continue
+		}
+		m.departed(i, "silent for "+bears(m.cfg.Timing))
+	}
+	if !m.contestHeld || m.othersDrain() != election.None {
+		return
+	}
+	m.contestHeld = false
+	m.contestBegins()
+	m.reconsider() // until now no member could lead
+	if m.undecided() {
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	}
+}
+
+// endUnfounded has this member be a candidate as soon as it may, and not while it receives too few members or
+// while the cluster is paused.
+func (m *elector) endUnfounded() {
+	if m.unfounded && m.tenure.Started() && m.founds() {
+		m.unfounded = false
+		m.standAgain("it knows of the cluster, or of enough members to found one")
+	}
+	turned, ends := m.maintenance.Turned(m.now)
+	if turned && ends.IsZero() {
+		m.note("resumes", m.cfg.Self.ID, m.tenure.Held(), "the pause has ended")
+		if m.alarms.Cancel(timerPause); m.tenure.Leading() && m.eligibility() == election.IneligibleUnhealthy {
+			m.makeWay("it is unhealthy")
+		}
+		if m.mayPreempt() { // by then each member has received that the members are candidates again
+			m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
+		} else {
+			m.standAgain("the pause has ended")
+		}
+	} else if turned {
+		m.note("pauses", m.cfg.Self.ID, m.tenure.Held(), "for "+ends.Sub(m.now).Round(time.Millisecond).String())
+	}
+	if !ends.IsZero() {
+		m.alarms.Set(timerPause, m.now.Add(ends.Sub(m.now)))
+	}
+	if few := m.tenure.Started() && m.tooFew(); few != m.few && !m.tenure.Leading() {
+		m.finds(few)
+		if !few {
+			m.standAgain("it receives enough members")
+		}
+	}
 }

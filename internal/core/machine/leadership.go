@@ -1,35 +1,265 @@
 package machine
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/side"
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// View is the leadership that the driver knows, zero while it is undefined.
-func (m *Machine) View() election.Token { return m.tenure.View() }
-
-// Held is the highest leadership this member knows to have been, ended or not.
-func (m *Machine) Held() election.Token { return m.tenure.Held() }
-
-// Vouch is the leadership this member follows, or leads in, and how long ago it received that
-// leader itself: negative when it did not, or there is none.
-func (m *Machine) Vouch() (election.Token, time.Duration) {
-	return m.View(), m.leaderAge()
+// elector claims, accepts and ends leaderships, and steps the Algorithm.
+type elector struct {
+	inquiry
+	algorithm election.Algorithm
 }
 
-// Highest is the highest epoch that this member knows of.
-func (m *Machine) Highest() uint64 { return m.seen.Highest() }
+// claim makes this member the next leader, above every epoch it knows, unless a different member's
+// work or claim may be in the way.
+func (m *elector) claim(why string) {
+	if m.defersClaim() {
+		return
+	}
+	if !m.mayClaim() || m.holdsContest() || m.inherits() {
+		return
+	}
+	if m.seen.Contested() && !m.cfg.NoDetector {
+		m.discover("another has claimed meanwhile")
+		return
+	}
+	if !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT() && !m.cfg.NoDetector {
+		m.discover("it has replied that it is no candidate")
+		return
+	}
+	if !m.cfg.NoDetector && !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired) {
+		m.mayAskTwice(false)
+		m.discover("a member that lives has not answered")
+		return
+	}
+	if !m.pollsHigher() {
+		m.take(why)
+	}
+}
+
+// holdsContest puts a contest off while work of an ended leadership still runs.
+func (m *elector) holdsContest() bool {
+	whose := m.othersDrain()
+	if whose == election.None {
+		return false
+	}
+	if !m.contestHeld {
+		m.contestHeld = true
+		m.note("waits", whose, election.Token{}, "its work has still to stop")
+	}
+	m.wakeForDraining()
+	return true
+}
+
+// actions is what the Algorithm sees of its Machine; see [election.Actions].
+type actions struct{ m *elector }
+
+func (a actions) Self() election.Rank { return a.m.cfg.Self }
+
+func (a actions) Members() []election.Rank { return a.m.ranks }
+
+func (a actions) Rank(id election.ID) election.Rank {
+	if i, ok := a.m.index[id]; ok {
+		return a.m.ranks[i]
+	}
+	return election.Rank{}
+}
+
+func (a actions) Eligible(id election.ID) bool {
+	i, ok := a.m.index[id]
+	switch {
+	case !ok:
+		return false
+	case i == a.m.me:
+		return a.m.eligibility() == election.Eligible
+	}
+	return a.m.eligible(&a.m.members[i])
+}
+
+func (a actions) Down(id election.ID) bool {
+	i, ok := a.m.index[id]
+	return !ok || a.m.members[i].down
+}
+
+func (a actions) Leader() election.Token { return a.m.View() }
+
+func (a actions) Highest() uint64 { return a.m.seen.Highest() }
+
+func (a actions) Timing() election.Timing { return a.m.cfg.Timing }
+
+func (a actions) Send(to election.ID, msg election.Message) {
+	if i, ok := a.m.index[to]; ok && i != a.m.me {
+		a.m.send(i, msg)
+	}
+}
+
+func (a actions) SetTimer(name string, d time.Duration) { a.m.alarms.Set(name, a.m.now.Add(d)) }
+
+func (a actions) CancelTimer(name string) { a.m.alarms.Cancel(name) }
+
+func (a actions) Claim() { a.m.claim("it won the contest") }
+
+func (a actions) Accept(t election.Token, from election.ID) {
+	if i, ok := a.m.index[from]; ok && i != a.m.me {
+		a.m.accept(t, i)
+	}
+}
+
+func (a actions) Vouch(to election.ID) {
+	if !a.m.cfg.NoDetector && a.m.tenure.Live() {
+		a.m.replyToProbe(to)
+	}
+}
+
+func (a actions) Discover() {
+	if !a.m.tenure.Mine(a.m.tenure.Next()) { // else it has claimed meanwhile
+		a.m.discover("the contest has come to nothing")
+	}
+}
+
+func (a actions) Watch(id election.ID) { a.m.watchToo(id) }
+
+func (a actions) Note(what string, peer election.ID, why string) {
+	a.m.note(what, peer, election.Token{}, why)
+}
+
+func (a actions) AnswerTime(id election.ID) time.Duration {
+	i, ok := a.m.index[id]
+	if !ok || i == a.m.me {
+		return 0
+	}
+	return a.m.answerTime(i, a.m.now)
+}
+
+// discover asks every member for the highest epoch; nothing is claimed before the answers are in. A
+// member does that when it starts, was stopped, or received no acknowledgement.
+func (m *elector) discover(why string) {
+	m.mode = asks
+	m.answered(false)
+	if m.eligibility() == election.Eligible {
+		m.declines(time.Time{})
+	}
+	m.awaitNobody()
+	m.inquires(m.now)
+	m.enterPhaseWithoutLeader()
+	m.note("inquires", election.None, election.Token{}, why)
+	for i := range m.members {
+		m.members[i].probed, m.members[i].replied = false, false
+	}
+	for range probeWave {
+		m.probeNext()
+	}
+	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer(m.now)+m.cfg.Timing.TProcess))
+	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed(m.now) {
+		m.endDiscoveryIfAllReplied() // else only time can decide: there is no member left to ask
+	}
+}
+
+func (m *elector) endDiscoveryIfAllReplied() {
+	if m.mode == asks && !m.anyAwaited() {
+		m.discovered("all have answered or are down")
+	}
+}
+
+// discovered ends the discovery with a contest, if no leader was found.
+func (m *elector) discovered(why string) {
+	switch {
+	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
+		m.discover("it hears others but no answers")
+		return
+	case m.rebuffed(m.now):
+		m.discover("a member knows another process with this id")
+		return
+	}
+	m.endDiscovery()
+	if m.tenure.Leaderless() {
+		m.note("has inquired", election.None, election.Token{}, why)
+		m.step(election.Event{Kind: election.Started})
+	}
+}
+
+func (m *elector) endDiscovery() {
+	if m.mode == idle {
+		return
+	}
+	m.mode, m.unacknowledged = idle, false
+	m.seen.Ask()
+	m.enterPhaseWithoutLeader()
+	m.alarms.Cancel(timerDiscovery)
+	m.awaitNobody()
+}
+
+// awaitLeader leaves it to the earlier members to elect, for T: of a hundred that join a new
+// cluster, not each need contest.
+func (m *elector) awaitLeader() {
+	m.mode = awaitsLeader
+	m.enterPhaseWithoutLeader()
+	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
+	m.alarms.Set(timerDiscovery, m.now.Add(m.farT()))
+}
+
+// probedBy handles what a question shows: a sender that asks under its own token leads by it no
+// more. A member that has received it as a leader waits for its beats all the same: it may have
+// been stopped for a moment, and lead again.
+func (m *elector) probedBy(msg *election.Message) {
+	t := msg.Token
+	switch {
+	case t.Leader.ID != msg.From || m.cfg.NoDetector:
+	case t == m.tenure.Next() && !m.tenure.Live() && m.hearsay(msg.From):
+		m.abandon("its leader asks who leads")
+	case t == m.View() && m.hearsay(msg.From):
+		m.loseLeader(election.CauseResigned, true, "it asks who leads")
+	case t.Above(m.tenure.Held()) && t != m.tenure.Next() && !m.tenure.AnnouncedEnd().Above(t):
+		m.tenure.Announced(t, m.now)
+	}
+}
+
+// endPoll goes on as soon as all have answered, or are down.
+func (m *elector) endPoll() {
+	if !m.polledAt.IsZero() && !m.polling() {
+		m.alarms.Cancel(timerPoll)
+		m.polled(func() { m.take("all have answered or are down") })
+	}
+}
+
+// pollTimedOut asks again for a leader before it claims: what the members reported of that is old,
+// and a member that did not answer may lead.
+func (m *elector) pollTimedOut() {
+	for i := range m.members {
+		m.members[i].deaf = m.members[i].deaf || m.members[i].polled
+	}
+	m.polled(func() { m.discover("they have not answered in time") })
+}
+
+// polled goes on to claim, or leaves it to the contest if a candidate was found.
+func (m *elector) polled(claim func()) {
+	stands := false
+	for i := range m.members {
+		peer := &m.members[i]
+		if i > m.me && !peer.polled && m.eligible(peer) && !peer.saidAt.Before(m.polledAt) {
+			stands, peer.gaveTurn = true, true
+		}
+		peer.polled = false
+	}
+	m.polls(time.Time{})
+	switch {
+	case !m.mayClaim():
+	case stands:
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	default:
+		claim()
+	}
+}
 
 // accept takes the leadership t that from announces: the leader itself, or in a ring the member
 // that passes it on.
 //
 // It is good if it is higher than the present leadership, or equal and not known to have ended; a
 // sender with a different leadership receives what we hold.
-func (m *Machine) accept(t election.Token, from int) {
+func (m *elector) accept(t election.Token, from int) {
 	if !t.Defined() || m.tenure.Mine(t) || !m.Knows(t.Leader.ID) {
 		return // our own, come back round the ring; or a stranger's
 	}
@@ -60,7 +290,7 @@ func (m *Machine) accept(t election.Token, from int) {
 // superseded ends our leadership because a higher leadership is known. We follow that, and ask its
 // leader to hand over if we outrank it: its work runs. If it has ended already we claim above it at
 // once. While our own work runs we drain first.
-func (m *Machine) superseded(t election.Token, live bool) {
+func (m *elector) superseded(t election.Token, live bool) {
 	if m.working && !m.cfg.NoDetector {
 		m.giveUp(election.CauseSuperseded, "a higher token "+t.String(), "its leadership was superseded")
 		return
@@ -79,19 +309,9 @@ func (m *Machine) superseded(t election.Token, live bool) {
 	}
 }
 
-// tellFollowers notifies members that followed us until a higher leadership ended ours, before they
-// miss our beats.
-func (m *Machine) tellFollowers(above election.Token) {
-	m.others(func(_ int, peer *member) {
-		if peer.link && peer.ID != above.Leader.ID {
-			m.replyToProbe(peer.ID)
-		}
-	})
-}
-
 // adopt makes t the leadership: lose the old, save, and when it is safe, announce. Its leader was
 // received at heard (zero: only indirectly), and members vouch for it until grace.
-func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
+func (m *elector) adopt(t election.Token, why string, heard, grace time.Time) {
 	if m.place == removed {
 		return // its process is about to end
 	}
@@ -121,47 +341,9 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.save()
 }
 
-// side is the side of a partition that this member is on. A leader counts the members that
-// acknowledge it, once all that it reaches have had the time to. A follower has that from its
-// leader, as long as it receives the heartbeats.
-func (m *Machine) side() side.Side {
-	s := side.Side{Leader: m.tenure.Held().Leader, Begun: m.tenure.Base(), Own: m.tenure.Leading()}
-	acknowledges := func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() }
-	switch {
-	case m.cfg.NoDetector || !m.tenure.Live() || m.detector.Suspected():
-		return s
-	case !m.tenure.Leading():
-		if age := m.leaderAge(); age >= 0 && age <= m.cfg.Timing.Heartbeat+m.cfg.Timing.TMax {
-			s.Size, s.Young = m.tenure.Side()
-		}
-		return s
-	case m.now.Sub(m.tenure.BegunAt()) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat:
-		s.Young = true
-		acknowledges = func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }
-	}
-	s.Size = 1
-	m.others(func(_ int, peer *member) {
-		if !peer.Observer && acknowledges(peer) {
-			s.Size++
-		}
-	})
-	return s
-}
-
-// outweighs reports whether the present leadership goes on, though the message that is being
-// handled has a higher leadership: a partition has healed, and this side is the greater.
-func (m *Machine) outweighs(t election.Token) bool {
-	msg := m.taking
-	if !m.tenure.Live() || msg == nil || msg.Token != t || msg.Draining || t.Leader.ID == m.tenure.Held().Leader.ID || m.tenure.Leading() && !m.seen.MayRaise(&m.disk) {
-		return false
-	}
-	theirs := side.Side{Leader: t.Leader, Size: msg.Side, Young: msg.Young, Begun: cmp.Or(msg.Renews, t.Epoch)}
-	return m.side().Outweighs(theirs, !m.cfg.NoPreempt)
-}
-
 // goOn has the present leadership go on under an epoch above t: its leader raises it, and
 // a follower reports it to the leader of t, which replies to ours.
-func (m *Machine) goOn(t election.Token, from int) {
+func (m *elector) goOn(t election.Token, from int) {
 	if m.tenure.Leading() {
 		m.renew(t, "more members follow this one, or it outranks "+t.String())
 		return
@@ -170,7 +352,7 @@ func (m *Machine) goOn(t election.Token, from int) {
 }
 
 // renew raises the epoch of this member's leadership above t.
-func (m *Machine) renew(t election.Token, why string) {
+func (m *elector) renew(t election.Token, why string) {
 	if m.tenure.Next().Above(t) {
 		return // it is on its way to the disk
 	}
@@ -181,7 +363,7 @@ func (m *Machine) renew(t election.Token, why string) {
 }
 
 // renewed has the present leadership go on under the epoch that is now on disk.
-func (m *Machine) renewed() {
+func (m *elector) renewed() {
 	m.tenure.Renew()
 	m.do(election.Action{Kind: election.NotifyRenewed, Token: m.tenure.Held()})
 	m.statesChanged()
@@ -191,43 +373,8 @@ func (m *Machine) renewed() {
 	}
 }
 
-// claim makes this member the next leader, above every epoch it knows, unless a different member's
-// work or claim may be in the way.
-func (m *Machine) claim(why string) {
-	if m.defersClaim() {
-		return
-	}
-	if !m.mayClaim() || m.holdsContest() || m.inherits() {
-		return
-	}
-	if m.seen.Contested() && !m.cfg.NoDetector {
-		m.discover("another has claimed meanwhile")
-		return
-	}
-	if !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT() && !m.cfg.NoDetector {
-		m.discover("it has replied that it is no candidate")
-		return
-	}
-	if !m.cfg.NoDetector && !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired) {
-		m.mayAskTwice(false)
-		m.discover("a member that lives has not answered")
-		return
-	}
-	if !m.pollsHigher() {
-		m.take(why)
-	}
-}
-
-// mayClaim reports whether this member may lead next, as far as it knows.
-func (m *Machine) mayClaim() bool {
-	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
-		return false // may not yet, or a leadership is on its way to the disk
-	}
-	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is gone
-}
-
 // take claims the next epoch.
-func (m *Machine) take(why string) {
+func (m *elector) take(why string) {
 	if m.holdsContest() {
 		return
 	}
@@ -239,7 +386,7 @@ func (m *Machine) take(why string) {
 }
 
 // install announces the leadership that is now safe on disk.
-func (m *Machine) install() {
+func (m *elector) install() {
 	if m.tenure.Live() {
 		m.renewed()
 		return
@@ -272,12 +419,21 @@ func (m *Machine) install() {
 }
 
 // lose ends the present leadership, if there is any.
-func (m *Machine) lose(cause election.Cause, certain bool, why string) {
+func (m *elector) lose(cause election.Cause, certain bool, why string) {
 	m.end(m.phaseWithoutLeader(), cause, certain, why)
 }
 
+// contestBegins records that a contest begins: what members reported of themselves before is old.
+func (m *elector) contestBegins() {
+	m.contestAt = m.now
+	m.mayAskTwice(true)
+	for i := range m.members {
+		m.members[i].gaveTurn = false
+	}
+}
+
 // end is lose, and sets which phase comes after the leadership.
-func (m *Machine) end(next tenure.Phase, cause election.Cause, certain bool, why string) {
+func (m *elector) end(next tenure.Phase, cause election.Cause, certain bool, why string) {
 	if !m.tenure.Live() {
 		return
 	}
@@ -314,7 +470,7 @@ func (m *Machine) end(next tenure.Phase, cause election.Cause, certain bool, why
 
 // loseLeader ends the present leadership and has the Algorithm find the next. Followers do not
 // receive each other: a follower that no beats reach does not know which higher member is back.
-func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
+func (m *elector) loseLeader(cause election.Cause, certain bool, why string) {
 	lost := m.tenure.Held()
 	m.lose(cause, certain, why)
 	switch {
@@ -326,16 +482,132 @@ func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
 	}
 }
 
-// drop gives up the leadership that is being saved.
-func (m *Machine) drop() {
-	m.tenure.Drop()
-	m.enterPhaseWithoutLeader()
-}
-
 // abandon drops an adopted leadership that ended before it was saved. What it hid
 // is asked for anew.
-func (m *Machine) abandon(why string) {
+func (m *elector) abandon(why string) {
 	m.drop()
 	m.reconsider() // there is no leader, as after the end of a leadership that was followed
 	m.discover(why)
+}
+
+// step steps the Algorithm. A contest begins when no member's work is in its way.
+func (m *elector) step(ev election.Event) {
+	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
+	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
+		return
+	}
+	m.algorithm.Step(ev, actions{m})
+}
+
+// What follows keeps the newest leadership and the member list on disk. A member that cannot
+// save in time does not lead and reports that: see [epoch.Health].
+
+// save writes the newest leadership. At most a single Save is outstanding, and none writes less
+// than the disk has.
+func (m *elector) save() {
+	if m.disk.Busy() {
+		if m.disk.Hung() {
+			m.followUnsaved()
+		}
+		return
+	}
+	if m.tenure.Next().Defined() && !m.disk.Failing() && m.disk.Has(m.tenure.Next()) {
+		m.install()
+		if m.disk.Listed() || m.disk.Busy() {
+			return
+		}
+	}
+	newest := m.disk.Write(m.tenure.Held(), m.tenure.Next()) // view may have been followed unsaved
+	if !m.cfg.NoDetector {
+		m.alarms.Set(timerHung, m.now.Add(m.cfg.Timing.T()))
+	}
+	m.do(election.Action{Kind: election.Save, State: election.State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: newest, Members: m.roster.All()}})
+}
+
+// followUnsaved follows a leader although the disk does not take its leadership.
+func (m *elector) followUnsaved() {
+	if m.tenure.Next().Defined() && !m.tenure.Mine(m.tenure.Next()) {
+		m.install()
+	}
+}
+
+// saved goes on once the disk has answered. A member that cannot write does not claim, but
+// follows all the same.
+func (m *elector) saved(err error) {
+	if !m.disk.Busy() {
+		return
+	}
+	failing, hung := m.disk.Failing(), m.disk.Saved(err)
+	m.alarms.Cancel(timerHung)
+	if err != nil {
+		if !failing {
+			m.note("cannot save", election.None, m.disk.Writing(), err.Error())
+		}
+		m.alarms.Set(timerSave, m.now.Add(saveRetry))
+		m.withdraw()
+	}
+	written := m.tenure.Mine(m.tenure.Next()) && !m.tenure.Next().Above(m.disk.Writing()) && !m.tenure.Live() // else it leads already
+	overtaken := written && m.overtaken()
+	if overtaken || written && m.holdsContest() {
+		m.drop() // its turn comes when the present leader has stopped, or led
+	}
+	switch {
+	case m.tenure.Next().Defined() && m.tenure.Next().Above(m.disk.Writing()):
+		m.save()
+	case m.tenure.Next().Defined():
+		m.install()
+	}
+	if err == nil && !m.disk.Busy() && (!m.disk.Listed() || m.tenure.Live() && !m.disk.Has(m.tenure.Held())) {
+		m.save()
+	}
+	m.endYield()
+	if err == nil {
+		m.wrote(hung)
+	}
+	if overtaken && m.undecided() {
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	}
+}
+
+// waited: the outstanding Save has not been answered for T.
+func (m *elector) waited() {
+	m.disk.Hang()
+	if !m.disk.Slow() {
+		m.note("cannot save", election.None, m.disk.Writing(), "the disk has not answered for T")
+	}
+	m.followUnsaved()
+	if m.tenure.Mine(m.tenure.Next()) {
+		m.disk.Drop(m.tenure.Next())
+	}
+	m.withdraw()
+}
+
+// wrote goes on after a Save that has succeeded. hung: it took longer than T.
+func (m *elector) wrote(hung bool) {
+	switch was := m.disk.Failing() || m.disk.Slow() || hung; {
+	case hung && !m.tenure.Leaderless():
+		m.slowly()
+	case was:
+		m.disk.Work(false)
+		m.note("saves again", election.None, m.disk.Writing(), "")
+		if m.mode == asks && m.tenure.Leaderless() {
+			m.discover("the others go on without it since it last asked")
+			return
+		}
+		m.standAgain("its disk works again")
+	}
+}
+
+// slowly tries the disk again: a Save took longer than T, and a leader was elected meanwhile.
+func (m *elector) slowly() {
+	first := !m.disk.Slow()
+	m.disk.Work(true)
+	switch {
+	case m.disk.Busy():
+		// The Save that is under way shows it.
+	case first:
+		m.save()
+	default:
+		m.alarms.Set(timerSave, m.now.Add(saveRetry))
+	}
 }

@@ -1,14 +1,172 @@
 package machine
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/meta"
+	"github.com/batuta-dev/batuta/internal/core/reaper"
+	"github.com/batuta-dev/batuta/internal/core/side"
 )
 
-// This file keeps the connections: which members may have a link, which to dial, and when a link
+// crew is the members, and the connections to them.
+type crew struct {
+	ground
+	roll
+	metas meta.Metas
+	beating
+	connections
+	removalNotices
+	membership
+	othersWork
+	reaper reaper.Reaper
+}
+
+// awaitAnew waits for a member's reply for as long as it takes from now: the question leaves again.
+func (m *crew) awaitAnew(i int) {
+	if m.members[i].awaited {
+		m.alarms.Extend(timerVouch, m.now.Add(m.answerTime(i, m.now)))
+		m.alarms.Extend(timerDiscovery, m.now.Add(m.answerTime(i, m.now)))
+	}
+}
+
+// What follows keeps a leadership known while it lasts: the leader's beats, the members'
+// acknowledgements, and the pings of members that the algorithm watches.
+
+// beating is what a leader and its followers keep of the beats between them.
+type beating struct {
+	// The member that the algorithm has us watch besides the leader.
+	watched  election.ID
+	nextPing time.Time
+
+	// A leader's side.
+	states  []election.MemberReport
+	stateOf uint64 // the version that states shows
+}
+
+// pings notes when the watched member is pinged next.
+func (b *beating) pings(next time.Time) { b.nextPing = next }
+
+// takeLead begins to lead.
+func (m *crew) takeLead() {
+	m.detector.Lead(m.now)
+	m.statesChanged()
+	for i := range m.members {
+		peer := &m.members[i]
+		peer.version = 0
+		if peer.backoff == 0 {
+			peer.redial = m.now // a member that the announcement misses receives it when it links
+		}
+		if peer.link {
+			m.setState(i, election.StateUp) // our own link counts, not the last leader's report
+		}
+	}
+	if m.cfg.NoDetector {
+		return
+	}
+	m.detector.Beat(m.now)
+	m.alarms.Wake(m.now)
+}
+
+// acked handles an acknowledgement. The stamp is ours, come back.
+func (m *crew) acked(from int, msg *election.Message) {
+	if !m.tenure.Beats() {
+		return
+	}
+	m.detector.Acked(m.now, m.origin.Add(time.Duration(msg.Stamp)))
+	m.members[from].version = msg.Version
+	if m.tenure.Mine(msg.Token) {
+		m.members[from].ackedAt = m.now
+	}
+	if m.members[from].epoch != msg.Token.Epoch {
+		m.members[from].epoch = msg.Token.Epoch
+		m.statesChanged()
+	}
+}
+
+// takeLeader begins to follow.
+func (m *crew) takeLeader() {
+	m.detector.Settle()
+	if m.cfg.NoDetector {
+		return
+	}
+	m.alarms.Wake(m.detector.SilentAt())
+	if i := m.index[m.tenure.Held().Leader.ID]; !m.members[i].link {
+		m.members[i].anew = true
+		m.members[i].redial = m.now
+		m.alarms.Wake(m.members[i].redial)
+	}
+}
+
+// watchToo watches id beside the leader.
+func (m *crew) watchToo(id election.ID) {
+	if m.watched == id || m.cfg.NoDetector {
+		return
+	}
+	m.watched = id
+	m.pings(m.now)
+	m.alarms.Wake(m.now)
+}
+
+// AdmitJoin reports whether e may join through this member: nil, or why not ([election.ErrRemoved],
+// [election.ErrSameID], [election.ErrOldIncarnation], [election.ErrMixedKind], [election.ErrFull],
+// [election.ErrTooManyJoins], [election.ErrWornOut]). A removed member may not, whatever it reports
+// of its entry: that it was added again comes from a member. It changes nothing.
+func (m *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
+	if err := m.roster.MayEnter(e, m.cfg.Closed); err != nil {
+		return err
+	}
+	if err := m.Admit(now, e.Rank, incarnation); err != nil && err != election.ErrNotMember {
+		return err
+	}
+	if _, changes := m.roster.Newcomer(e); changes && m.roster.Crowded(now) {
+		return election.ErrTooManyJoins
+	}
+	return nil
+}
+
+// side is the side of a partition that this member is on. A leader counts the members that
+// acknowledge it, once all that it reaches have had the time to. A follower has that from its
+// leader, as long as it receives the heartbeats.
+func (m *crew) side() side.Side {
+	s := side.Side{Leader: m.tenure.Held().Leader, Begun: m.tenure.Base(), Own: m.tenure.Leading()}
+	acknowledges := func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() }
+	switch {
+	case m.cfg.NoDetector || !m.tenure.Live() || m.detector.Suspected():
+		return s
+	case !m.tenure.Leading():
+		if age := m.leaderAge(); age >= 0 && age <= m.cfg.Timing.Heartbeat+m.cfg.Timing.TMax {
+			s.Size, s.Young = m.tenure.Side()
+		}
+		return s
+	case m.now.Sub(m.tenure.BegunAt()) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat:
+		s.Young = true
+		acknowledges = func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }
+	}
+	s.Size = 1
+	m.others(func(_ int, peer *member) {
+		if !peer.Observer && acknowledges(peer) {
+			s.Size++
+		}
+	})
+	return s
+}
+
+// outweighs reports whether the present leadership goes on, though the message that is being
+// handled has a higher leadership: a partition has healed, and this side is the greater.
+func (m *crew) outweighs(t election.Token) bool {
+	msg := m.taking
+	if !m.tenure.Live() || msg == nil || msg.Token != t || msg.Draining || t.Leader.ID == m.tenure.Held().Leader.ID || m.tenure.Leading() && !m.seen.MayRaise(&m.disk) {
+		return false
+	}
+	theirs := side.Side{Leader: t.Leader, Size: msg.Side, Young: msg.Young, Begun: cmp.Or(msg.Renews, t.Epoch)}
+	return m.side().Outweighs(theirs, !m.cfg.NoPreempt)
+}
+
+// What follows keeps the connections: which members may have a link, which to dial, and when a link
 // has served. The star is that of docs/sources.md, "Scrapper": a lasting connection between each
 // member and its leader, temporary links for everything else.
 
@@ -42,7 +200,7 @@ func (c *connections) defersClaim() bool {
 // Admit reports whether a connection on which a process presents itself as
 // peer may stand: nil, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
 // [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.
-func (m *Machine) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
+func (m *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]
 	if !ok {
 		if e, listed := m.Entry(peer.ID); listed && e.Departure == election.Removed {
@@ -65,7 +223,7 @@ func (m *Machine) Admit(now time.Time, peer election.Rank, incarnation uint64) e
 // AdmitAnswer is [Machine.Admit] for a process that has answered our own dial: it is where the list
 // has that member, so a newer incarnation is the member, and the process that was received under
 // its id is gone.
-func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
+func (m *crew) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
 	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
 		return nil
 	}
@@ -79,150 +237,29 @@ func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uin
 // it has not, a different process may have the id, even an older process: of two that claimed it,
 // it is the process that stayed. If it was this process that did not listen, an existing link is
 // enough.
-func (m *Machine) lives(peer *member, now time.Time) bool {
+func (m *crew) lives(peer *member, now time.Time) bool {
 	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && !m.noLinks && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
-}
-
-// linkUp records a connection. A different incarnation means that the old process is gone.
-func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
-	i, ok := m.index[rank.ID]
-	if !ok || i == m.me {
-		return
-	}
-	old := m.members[i].incarnation
-	if old != incarnation {
-		if incarnation < old && m.lives(&m.members[i], m.now) {
-			return // a late message of a dead process
-		}
-		if old != 0 {
-			m.replaced(i)
-		}
-		m.members[i].incarnation = incarnation
-		m.members[i].eligibility, m.members[i].draining = m.members[i].Eligibility(), false
-		m.members[i].version, m.members[i].proof = 0, proof{}
-		m.toldRank(rank)
-		i = m.index[rank.ID]
-	} else if m.members[i].proof.taken {
-		m.refute(i)
-	}
-	peer := &m.members[i]
-	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
-	lost := peer.which(isLost)
-	if peer.link && !peer.pending.IsZero() && m.now.Sub(peer.pending) > 2*m.cfg.Timing.TMax {
-		lost = peer.unconfirmed // a second connection: the old connection was broken, it seems
-	}
-	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
-	peer.pingers, peer.wants = nil, nil
-	pending := peer.pending
-	m.hear(i)
-	if peer.comes.After(m.now) {
-		peer.pending = pending // what goes with our own dial is still on its way
-	}
-	if m.tenure.LedBy(m.members[i].ID) {
-		m.detector.Greet(m.now)
-	}
-	m.refuses(i, nil)
-	m.setState(i, election.StateUp)
-	m.alarms.Wake(m.now.Add(m.cfg.Timing.T()))
-	m.repeat(i, lost)
-	if !m.cfg.NoDetector {
-		m.sendMeta(i, m.metas.Own())
-	}
-	if m.claimDeferred {
-		m.claimDeferred = false
-		if m.undecided() {
-			m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-		}
-	}
-	switch {
-	case m.tenure.Beats():
-		m.detector.CountFrom(m.now) // it has received us; only now can a beat of ours reach it
-		m.post(i, m.newBeat(peer.version != m.version))
-	case m.mode == asks && again:
-		m.probe(i)
-	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it
-	}
-}
-
-// replaced: a new process has a member's id. It owes the answer that the old process was asked for,
-// and does not know what that process knew.
-func (m *Machine) replaced(i int) {
-	peer := &m.members[i]
-	owed := peer.awaited
-	peer.link = false // the link was the old process's
-	peer.awaited, peer.replied = false, false
-	if !m.hearsay(peer.ID) {
-		m.replacing = m.tenure.Leaderless() // the election goes on with the new process, not without the old process
-		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
-		m.replacing = false
-	}
-	if owed && m.detector.Suspected() {
-		m.probe(i)
-	}
 }
 
 // hearsay reports whether a member's leadership is known only indirectly: it may be that of a newer
 // process than the process we knew.
-func (m *Machine) hearsay(leader election.ID) bool {
+func (m *crew) hearsay(leader election.ID) bool {
 	return m.detector.Reported() && (m.tenure.LedBy(leader) || m.tenure.Next().Leader.ID == leader)
 }
 
-// linkDown dials again at once: a refusal proves that the process is gone.
-func (m *Machine) linkDown(id election.ID) {
-	i, ok := m.index[id]
-	if !ok || !m.members[i].link {
-		return
-	}
-	peer := &m.members[i]
-	peer.link, peer.anew = false, true
-	peer.redial = m.now
-	m.alarms.Wake(peer.redial)
-	lost := peer.unconfirmed
-	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
-		m.probe(i) // it received something older, or sent something newer, and the question may be lost
-	}
-	m.repeat(i, lost)
-}
-
 // hangUp closes the link to a member.
-func (m *Machine) hangUp(i int) {
+func (m *crew) hangUp(i int) {
 	peer := &m.members[i]
 	m.do(election.Action{Kind: election.Hangup, To: peer.ID})
 	peer.link, peer.anew, peer.redial = false, false, m.now
 	peer.loses(needsProof)
 }
 
-// stale reports whether a link has been idle for so long that its far end may just be closing it:
-// what is sent then is lost, so it goes over a new link. The last question keeps the far end from
-// that for T.
-func (peer *member) stale(now time.Time, timing election.Timing) bool {
-	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.used) > timing.T()-timing.TMax
-}
-
-// hangUpSilent closes every link on which nothing came for T: temporary links that have served
-// (docs/sources.md, "Scrapper"), and, when silence is no longer tolerated, links whose far end may
-// be gone.
-func (m *Machine) hangUpSilent() {
-	m.others(func(i int, peer *member) {
-		if !peer.link || m.now.Before(m.silent(peer)) {
-			return
-		}
-		m.hangUp(i)
-		switch {
-		case peer.ID == m.watched && !m.tenure.LedBy(m.members[i].ID) && !peer.down:
-			m.pingIndirectly(i)
-		case m.tenure.Beats() && peer.state != election.StateDown:
-			m.setState(i, election.StateUnreachable)
-		}
-	})
-}
-
 // silent is when a link will have been silent for T: nothing received, and nothing asked for which
 // the answer may be on its way. A member that asks again waits no longer than 2·T for the first
 // answer. Between a leader and its members, and to the member that the algorithm watches, the
 // silence is what is tolerated, and counts from the first question.
-func (m *Machine) silent(peer *member) time.Time {
+func (m *crew) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
 	if m.tenure.Beats() || m.tenure.LedBy(peer.ID) || m.watched == peer.ID {
 		return m.detector.Excuse(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
@@ -234,70 +271,9 @@ func (m *Machine) silent(peer *member) time.Time {
 	return m.detector.Excuse(later(answered, peer.heard.Add(t)).Add(1))
 }
 
-// dialFailed: refused means that the process is gone; silence is only silence.
-// With why, a live member refuses us, by entry, which it has of us.
-func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry election.Member) {
-	if (why == election.ErrOldIncarnation || why == election.ErrSameID) && entry.ID == m.cfg.Self.ID {
-		m.merge([]election.Member{entry}, id) // a member that refuses us sends us no list
-	}
-	i, ok := m.index[id]
-	if !ok {
-		return
-	}
-	peer := &m.members[i]
-	refused = refused && !peer.proof.refuted
-	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
-	peer.dialing, peer.anew, peer.missed = false, false, m.now
-	if peer.link {
-		m.repeat(i, peer.which(needsProof)) // it reached us meanwhile, but what went with our dial is lost
-		if peer.awaited && again {
-			m.probe(i)
-		}
-		return
-	}
-	peer.dialLost(m.now, m.farT())
-	m.refuses(i, why)
-	if refused || why != nil && why != election.ErrForeign {
-		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
-	}
-	m.dialedInVain(i)
-	switch why {
-	case election.ErrRemoved, election.ErrSameID, election.ErrOldIncarnation:
-		// It still knows an earlier process with our id, or a newer process, or does not know that
-		// we were added again. Its answer is owed: we ask until it knows better, or until no member
-		// has accepted us for T.
-		if why == election.ErrRemoved && m.removedForGood(entry) {
-			m.removedSelf()
-			return
-		}
-		peer.redial = m.now.Add(m.cfg.Timing.Heartbeat)
-		m.alarms.Wake(peer.redial)
-		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(entry) && m.linked() {
-			peer.rebuffedAt = time.Time{} // we need not wait: a member will correct it
-			m.unreached(i)
-		}
-		return
-	}
-	if why == election.ErrNotMember && !m.disagree(peer) {
-		m.rejoin(id)
-	}
-	peer.rebuffedAt = time.Time{}
-	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
-	peer.redial = m.now.Add(peer.backoff - jitter(&m.random, peer.backoff/4))
-	m.alarms.Wake(peer.redial)
-	if refused {
-		if peer.proof.taken = true; m.tenure.LedBy(peer.ID) {
-			peer.proof.under = m.tenure.Held().Epoch
-		}
-		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")
-		return
-	}
-	m.unreached(i)
-}
-
 // refute: a process lives, though a refusal was taken for its end. A firewall refuses in its name,
 // so that it counts as silent from now on when a dial is refused, until a new process has its id.
-func (m *Machine) refute(i int) {
+func (m *crew) refute(i int) {
 	peer := &m.members[i]
 	if !peer.proof.refuted {
 		peer.proof.refuted = true
@@ -305,52 +281,17 @@ func (m *Machine) refute(i int) {
 	}
 }
 
-// unreached: a member has not answered, and may live.
-func (m *Machine) unreached(i int) {
-	peer := &m.members[i]
-	if m.now.Sub(peer.heard) > m.cfg.Timing.T() {
-		if peer.state != election.StateDown {
-			m.setState(i, election.StateUnreachable)
-		}
-		if peer.asked(m.self) || peer.awaited || m.shouldDial(i) {
-			m.pingIndirectly(i)
-		}
-	}
-	m.unanswered(i)
-}
-
 // removedForGood reports whether members have refused this member as removed for T, and none has
 // admitted it. A link counts as admission, unless the entry in the refusal is no older than our
 // own: two removed members would otherwise keep each other in, while a member that was added again
 // is admitted by those that know.
-func (m *Machine) removedForGood(tombstone election.Member) bool {
+func (m *crew) removedForGood(tombstone election.Member) bool {
 	news := tombstone.Version == 0 || m.outdates(tombstone)
 	if m.removedSince.IsZero() || news && m.linked() || m.now.Sub(m.removedAt) > m.farT()+m.cfg.Timing.Heartbeat {
 		m.removedSince = m.now
 	}
 	m.removedAt = m.now
 	return m.now.Sub(m.removedSince) > m.cfg.Timing.T()
-}
-
-// linked reports whether a connection stands to anyone.
-func (r *roll) linked() bool {
-	return slices.ContainsFunc(r.members, func(e member) bool { return e.link })
-}
-
-// outdates reports whether our entry is above the entry by which a member refuses us: it will hold
-// when the lists meet.
-func (r *roll) outdates(tombstone election.Member) bool {
-	own, _ := r.Entry(r.self)
-	return tombstone.Version > 0 && own.Version > tombstone.Version
-}
-
-// disagree reports whether a member that does not know us, and we know, are both on our list only
-// by configuration. The two configurations are an operator's to fix. Otherwise the member that
-// admitted us has died before it notified the rest, or they have lost what they knew, or have
-// received late that we had once left.
-func (r *roll) disagree(peer *member) bool {
-	own, _ := r.Entry(r.self)
-	return !r.joins && own.Version == 0 && peer.Version == 0
 }
 
 // jitter draws from the seed a duration below d.
@@ -366,7 +307,7 @@ func jitter(from *rand.PCG, d time.Duration) time.Duration {
 //
 // Without a leader that is dialWave members at a time: in a large cluster all would otherwise hold
 // n² connections, and the leader to be reaches every member anyway.
-func (m *Machine) dialAll() {
+func (m *crew) dialAll() {
 	room := len(m.members)
 	if !m.tenure.Live() && !m.tenure.Draining() {
 		room = dialWave
@@ -385,10 +326,88 @@ func (m *Machine) dialAll() {
 	})
 }
 
-func (m *Machine) shouldDial(i int) bool {
+func (m *crew) shouldDial(i int) bool {
 	peer := &m.members[i]
 	if peer.link || peer.dialing {
 		return false
 	}
 	return m.tenure.Beats() || !m.tenure.Live() || m.tenure.LedBy(m.members[i].ID) || peer.ID == m.watched
+}
+
+// setState records what is known of a member and reports when it has changed.
+func (m *crew) setState(i int, s election.MemberState) {
+	peer := &m.members[i]
+	if peer.state == s || i == m.me {
+		return
+	}
+	peer.state = s
+	m.statesChanged()
+	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
+}
+
+// rejoin has the driver ask a member, or (None) each through which this member joins, to admit it.
+// Before its start it is asking already.
+func (m *crew) rejoin(through election.ID) {
+	if m.tenure.Started() {
+		m.do(election.Action{Kind: election.Rejoin, To: through})
+	}
+}
+
+// What follows notifies the removed. A member that is away when it is removed learns of it when it
+// returns to any that is on its list; but a member that has removed, on its side, all that could
+// notify it would never ask. A leader therefore dials those it has still to notify.
+
+// removalNotices is what a leader has still to send to the removed.
+type removalNotices struct {
+	unnotified  []election.ID // removed, and not known to have received that; never changed in place
+	notifying   election.ID   // the removed member that is dialed for it, or notified; None: there is none
+	notifyUntil time.Time     // when it hangs up
+	nextNotice  time.Time     // not before
+	yields      bool          // it ends, for the member that it has removed, when that is on disk
+}
+
+// mustNotify records which processes a leader has to notify that they are members no more.
+func (n *removalNotices) mustNotify(e election.Member, now time.Time) {
+	if e.Departure == election.Removed && !slices.Contains(n.unnotified, e.ID) {
+		n.unnotified = append(slices.Clone(n.unnotified), e.ID)
+		n.nextNotice = later(n.nextNotice, now.Add(maxBackoff)) // it was notified on its link, if there was any
+	}
+}
+
+// noticeDue is when there is a notice to look at; zero: there is none.
+func (n *removalNotices) noticeDue(leading bool, soon time.Time) time.Time {
+	switch {
+	case n.notifying != election.None:
+		return n.notifyUntil
+	case len(n.unnotified) > 0 && leading:
+		return later(n.nextNotice, soon)
+	}
+	return time.Time{}
+}
+
+func (n *removalNotices) notified(id election.ID) {
+	n.unnotified = slices.DeleteFunc(slices.Clone(n.unnotified), func(other election.ID) bool { return other == id })
+}
+
+// gives has this member end for the member that it has removed.
+func (n *removalNotices) gives(way bool) { n.yields = way }
+
+// Yields reports whether this member ends for a member that it has removed and that has removed it,
+// as soon as its disk answers.
+func (n *removalNotices) Yields() bool { return n.yields }
+
+// endYield ends this member as soon as its disk has it that the winner holds, or refuses: otherwise
+// it would remove the winner when it is added again.
+func (m *crew) endYield() {
+	if m.yields && !m.disk.Busy() {
+		m.gives(false)
+		m.do(election.Action{Kind: election.Halt, Err: election.ErrRemoved})
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

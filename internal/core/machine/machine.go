@@ -1,15 +1,13 @@
 package machine
 
 import (
-	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/alarm"
 	"github.com/batuta-dev/batuta/internal/core/detector"
 	"github.com/batuta-dev/batuta/internal/core/epoch"
 	"github.com/batuta-dev/batuta/internal/core/meta"
-	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
@@ -17,43 +15,9 @@ import (
 // Machine is a member of an election: membership, detector, timers and the algorithm behind one
 // Step.
 //
+// It stands on its parts, one on the next: each calls those below it, and none can reach one above.
 // It is not safe for concurrent use; a single driver owns it.
-type Machine struct {
-	cfg       Config
-	algorithm election.Algorithm
-	random    rand.PCG
-
-	now    time.Time // of the current or last Step
-	origin time.Time // of the first Step; Stamps count from it
-	out    []election.Action
-	taking *election.Message // what is being taken in
-
-	// The parts. Each owns its fields: the file that declares it alone writes them.
-	alarms alarm.Alarms
-	roll
-	membership
-	metas meta.Metas
-	removalNotices
-	duplicate
-	othersWork
-	connections
-	refusals
-	relaying
-	detector detector.Detector
-	beating
-	discovery
-	poll
-	standing
-	founding
-	company
-	tenure tenure.Tenure
-	seen   epoch.Seen
-	inheritance
-	handover
-	disk        epoch.Disk
-	reaper      reaper.Reaper
-	maintenance pause.Pause
-}
+type Machine struct{ listing }
 
 // New checks c, reports every fault in it at once, and gives a Machine that
 // waits for its Started event.
@@ -65,7 +29,9 @@ func New(c Config) (*Machine, error) {
 		c.Election = "default"
 	}
 	c.Timing = c.Timing.WithDefaults()
-	m := &Machine{cfg: c, algorithm: c.Algorithm, tenure: tenure.New(c.Self.ID, c.State.Token), detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token), reaper: reaper.New(c.ReapAfter)}
+	m := &Machine{}
+	m.cfg, m.algorithm, m.tenure, m.detector = c, c.Algorithm, tenure.New(c.Self.ID, c.State.Token), detector.New(c.Timing)
+	m.seen, m.disk, m.reaper = epoch.NewSeen(c.State.Token), epoch.NewDisk(c.State.Token), reaper.New(c.ReapAfter)
 	m.random.Seed(c.Seed, c.Incarnation)
 	for _, e := range m.enlist(c) {
 		if !c.NoDetector {
@@ -80,13 +46,7 @@ func New(c Config) (*Machine, error) {
 // Step handles an event and returns what to do about it, in order. now never runs backwards. The
 // slice is valid until the next Step.
 func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
-	m.out = m.out[:0]
-	m.tenure.BeginStep()
-	if now.Before(m.now) {
-		now = m.now
-	}
-	last := m.now
-	m.now = now
+	last := m.begin(now)
 	switch {
 	case !m.tenure.Started() || m.cfg.NoDetector:
 	case m.detector.Stalled(last, m.now, m.alarms.Deadline(), m.tenure.Beats()):
@@ -107,13 +67,6 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 		reap(m)
 	}
 	return m.out
-}
-
-// Deadline is when to step the Machine next, with a Woke event, if nothing
-// happens before. It is false when nothing is due.
-func (m *Machine) Deadline() (time.Time, bool) {
-	at := m.alarms.Deadline()
-	return at, !at.IsZero()
 }
 
 func (m *Machine) handle(ev election.Event) {
@@ -321,26 +274,322 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 }
 
-// step steps the Algorithm. A contest begins when no member's work is in its way.
-func (m *Machine) step(ev election.Event) {
-	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
-		return
+// watch does what the detector has due by now.
+func (m *Machine) watch() {
+	m.hangUpSilent()
+	if m.tenure.Beats() {
+		if !m.now.Before(m.detector.BeatAt()) {
+			m.forgetStrangers()
+		}
+		m.watchFollowers()
+	} else if m.tenure.Live() {
+		m.watchLeader()
 	}
-	m.algorithm.Step(ev, actions{m})
+	m.ping()
+	m.watchRelays()
+	m.dialAll()
+	m.notifyRemoved()
+	m.others(func(i int, peer *member) {
+		if peer.differs {
+			m.pull(i)
+		}
+	})
 }
 
-// do asks the driver for a.
-func (m *Machine) do(a election.Action) { m.out = append(m.out, a) }
-
-func (m *Machine) trace(r election.Record) {
-	if m.cfg.Trace == nil {
-		return
-	}
-	r.At, r.Member, r.Election = m.now, m.cfg.Self.ID, m.cfg.Election
-	m.cfg.Trace(r)
+// Clone returns an independent copy of a Machine whose Algorithm is [Explorable], for exhaustive
+// search. The copy shares nothing that either may change; its trace goes where the original's goes.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.out, c.tenure = nil, m.tenure.Clone()
+	c.members = slices.Clone(m.members)
+	c.alarms, c.roster = m.alarms.Clone(), m.roster.Clone()
+	c.algorithm = m.algorithm.(election.Explorable).Clone()
+	return &c
 }
 
-func (m *Machine) note(what string, peer election.ID, t election.Token, why string) {
-	m.trace(election.Record{What: what, Peer: peer, Token: t, Why: why})
+// MinRound is the lowest round number that the Algorithm remembers, 0 for none.
+func (m *Machine) MinRound() uint64 { return m.algorithm.(election.Explorable).MinRound() }
+
+// AppendState appends all that decides the later behavior of a Machine without a detector, epochs
+// and rounds written relative to the bases. Two Machines of the same configuration that append the
+// same behave the same.
+func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
+	epoch := func(e uint64) { b = election.AppendRelative(b, e, baseEpoch) }
+	for _, t := range [...]election.Token{m.tenure.Held(), m.tenure.Next(), m.disk.OnDisk(), m.disk.Writing()} {
+		epoch(t.Epoch)
+		b = append(append(b, t.Leader.ID...), 0)
+	}
+	epoch(m.seen.Highest())
+	epoch(m.seen.Asked())
+	epoch(m.resigned)
+	b = append(append(b, m.tenure.Ended()...), 0)
+	b = append(b, bits(m.tenure.Certain(), m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.tenure.Phase()), byte(m.mode))
+	b = append(append(b, m.doubts...), 0)
+	for _, d := range m.departing {
+		b = append(append(b, d.id...), 0)
+	}
+	b = append(b, 0)
+	for i := range m.members {
+		peer := &m.members[i]
+		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn))
+		b = append(append(b, peer.eligibility...), 0)
+	}
+	names := m.Timers()
+	slices.Sort(names)
+	for _, name := range names {
+		b = append(append(b, name...), 0)
+	}
+	return m.algorithm.(election.Explorable).AppendState(append(b, 0), baseRound)
+}
+
+func bits(flags ...bool) (b byte) {
+	for i, f := range flags {
+		if f {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+// linkUp records a connection. A different incarnation means that the old process is gone.
+func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
+	i, ok := m.index[rank.ID]
+	if !ok || i == m.me {
+		return
+	}
+	old := m.members[i].incarnation
+	if old != incarnation {
+		if incarnation < old && m.lives(&m.members[i], m.now) {
+			return // a late message of a dead process
+		}
+		if old != 0 {
+			m.replaced(i)
+		}
+		m.members[i].incarnation = incarnation
+		m.members[i].eligibility, m.members[i].draining = m.members[i].Eligibility(), false
+		m.members[i].version, m.members[i].proof = 0, proof{}
+		m.toldRank(rank)
+		i = m.index[rank.ID]
+	} else if m.members[i].proof.taken {
+		m.refute(i)
+	}
+	peer := &m.members[i]
+	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
+	lost := peer.which(isLost)
+	if peer.link && !peer.pending.IsZero() && m.now.Sub(peer.pending) > 2*m.cfg.Timing.TMax {
+		lost = peer.unconfirmed // a second connection: the old connection was broken, it seems
+	}
+	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
+	peer.pingers, peer.wants = nil, nil
+	pending := peer.pending
+	m.hear(i)
+	if peer.comes.After(m.now) {
+		peer.pending = pending // what goes with our own dial is still on its way
+	}
+	if m.tenure.LedBy(m.members[i].ID) {
+		m.detector.Greet(m.now)
+	}
+	m.refuses(i, nil)
+	m.setState(i, election.StateUp)
+	m.alarms.Wake(m.now.Add(m.cfg.Timing.T()))
+	m.repeat(i, lost)
+	if !m.cfg.NoDetector {
+		m.sendMeta(i, m.metas.Own())
+	}
+	if m.claimDeferred {
+		m.claimDeferred = false
+		if m.undecided() {
+			m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+		}
+	}
+	switch {
+	case m.tenure.Beats():
+		m.detector.CountFrom(m.now) // it has received us; only now can a beat of ours reach it
+		m.post(i, m.newBeat(peer.version != m.version))
+	case m.mode == asks && again:
+		m.probe(i)
+	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
+		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it
+	}
+}
+
+// dialFailed: refused means that the process is gone; silence is only silence.
+// With why, a live member refuses us, by entry, which it has of us.
+func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry election.Member) {
+	if (why == election.ErrOldIncarnation || why == election.ErrSameID) && entry.ID == m.cfg.Self.ID {
+		m.merge([]election.Member{entry}, id) // a member that refuses us sends us no list
+	}
+	i, ok := m.index[id]
+	if !ok {
+		return
+	}
+	peer := &m.members[i]
+	refused = refused && !peer.proof.refuted
+	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
+	peer.dialing, peer.anew, peer.missed = false, false, m.now
+	if peer.link {
+		m.repeat(i, peer.which(needsProof)) // it reached us meanwhile, but what went with our dial is lost
+		if peer.awaited && again {
+			m.probe(i)
+		}
+		return
+	}
+	peer.dialLost(m.now, m.farT())
+	m.refuses(i, why)
+	if refused || why != nil && why != election.ErrForeign {
+		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
+	}
+	m.dialedInVain(i)
+	switch why {
+	case election.ErrRemoved, election.ErrSameID, election.ErrOldIncarnation:
+		// It still knows an earlier process with our id, or a newer process, or does not know that
+		// we were added again. Its answer is owed: we ask until it knows better, or until no member
+		// has accepted us for T.
+		if why == election.ErrRemoved && m.removedForGood(entry) {
+			m.removedSelf()
+			return
+		}
+		peer.redial = m.now.Add(m.cfg.Timing.Heartbeat)
+		m.alarms.Wake(peer.redial)
+		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(entry) && m.linked() {
+			peer.rebuffedAt = time.Time{} // we need not wait: a member will correct it
+			m.unreached(i)
+		}
+		return
+	}
+	if why == election.ErrNotMember && !m.disagree(peer) {
+		m.rejoin(id)
+	}
+	peer.rebuffedAt = time.Time{}
+	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
+	peer.redial = m.now.Add(peer.backoff - jitter(&m.random, peer.backoff/4))
+	m.alarms.Wake(peer.redial)
+	if refused {
+		if peer.proof.taken = true; m.tenure.LedBy(peer.ID) {
+			peer.proof.under = m.tenure.Held().Epoch
+		}
+		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")
+		return
+	}
+	m.unreached(i)
+}
+
+// relayed handles what a member passes on, or wants passed on.
+func (m *Machine) relayed(from int, msg *election.Message) {
+	inner := msg.Carried
+	if inner == nil || inner.Election != m.cfg.Election || max(inner.Token.Epoch, inner.Highest) > m.seen.Limit(m.now) {
+		return
+	}
+	to, known := m.index[inner.To]
+	switch {
+	case !known:
+	case msg.Ended && inner.From == m.cfg.Self.ID && to != m.me:
+		m.cannot(m.members[from].ID, to)
+	case msg.Ended:
+	case to == m.me:
+		m.receivePassed(from, inner)
+	case inner.From == msg.From && to != from && passes(inner.Kind):
+		m.passOn(from, to, inner)
+	}
+}
+
+// receivePassed handles a message that came by a relay. It shows that its sender lives and how to
+// reach it, and is not received from itself.
+func (m *Machine) receivePassed(by int, msg *election.Message) {
+	i, ok := m.index[msg.From]
+	if !ok || i == m.me || i == by || !passes(msg.Kind) {
+		return
+	}
+	if m.cfg.Trace != nil && !routine(msg.Kind) {
+		m.trace(election.Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg, Why: "by " + string(m.members[by].ID)})
+	}
+	m.byRelay = true
+	defer func() { m.byRelay = false }()
+	m.reached(i, m.members[by].ID)
+	m.heed(m.index[msg.From], msg)
+}
+
+// reap removes a member that has been away for too long, if this member leads.
+func reap(m *Machine) {
+	all := make([]reaper.Member, 0, len(m.members))
+	for i := range m.members {
+		p := &m.members[i]
+		relayed := !p.viaAt.IsZero() && m.now.Sub(p.viaAt) <= m.farT()
+		away := i != m.me && !p.link && !relayed && (p.state == election.StateDown || p.state == election.StateUnreachable)
+		all = append(all, reaper.Member{ID: p.ID, Away: away, Votes: !p.Observer})
+	}
+	m.reaper.Look(m.now, m.cfg.Timing.T(), m.View().Leader.ID, 0, all)
+	if id := m.reaper.Due(); id != election.None && m.tenure.Leading() {
+		m.note("reaps", id, m.View(), "it has been away for "+m.cfg.ReapAfter.String())
+		m.remove(id)
+	}
+}
+
+// What follows keeps the time: what is due when, for the Machine and its Algorithm.
+
+// The Machine's own timers begin so; an Algorithm's have names of its own.
+const (
+	ownTimers      = "machine:"
+	timerDiscovery = "machine:discovery" // give up waiting for replies about the highest epoch
+	timerVouch     = "machine:vouch"     // give up waiting for vouchers
+	timerHandover  = "machine:handover"  // ask the lower leader again
+	timerEligible  = "machine:eligible"  // there is no leader: a resigned member is a candidate again
+	timerSave      = "machine:save"      // try a failing disk again
+	timerHung      = "machine:hung"      // the disk has not answered for T
+	timerHeir      = "machine:heir"      // give up waiting for the claim of the member to which the lead was left
+	timerElsewhere = "machine:elsewhere" // no process with this member's id was where the list has it: ask again
+	timerPause     = "machine:pause"     // a pause ends
+	timerPoll      = "machine:poll"      // give up waiting for members that may be candidates again
+)
+
+// fire acts on a timer that has run out.
+func (m *Machine) fire(name string) {
+	if !m.alarms.Cancel(name) {
+		return
+	}
+	switch name {
+	case timerDiscovery:
+		if m.mode == awaitsLeader {
+			m.discover("no leader has reached the newcomer within T")
+			m.preempt() // it may have begun to follow before it stood
+			return
+		}
+		m.discovered("no more reports within T")
+	case timerVouch:
+		m.unvouched("nobody vouches for it within 2·t_max")
+	case timerHandover:
+		m.preempt()
+	case timerEligible:
+		m.resignUntilAbove(0)
+		m.disk.Forgive()
+		m.tryLastResort()
+		m.standAgain("no leader has appeared within 2·T")
+	case timerHeir:
+		m.unclaimed("it has not claimed within T", true)
+	case timerElsewhere:
+		m.askElsewhere()
+	case timerPoll:
+		m.pollTimedOut()
+	case timerPause: // see endUnfounded
+	case timerSave:
+		m.save()
+	case timerHung:
+		m.waited()
+	default:
+		m.step(election.Event{Kind: election.TimerFired, Name: name})
+	}
+}
+
+// runDue does all that is due by now and finds the next deadline.
+func (m *Machine) runDue() {
+	for name, ok := m.alarms.Due(m.now); ok; name, ok = m.alarms.Due(m.now) {
+		m.fire(name)
+	}
+	if !m.cfg.NoDetector {
+		m.watch()
+	}
+	m.alarms.Review()
+	if !m.cfg.NoDetector {
+		m.wakeForDetector()
+	}
 }

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -78,6 +77,225 @@ type roll struct {
 	noLinks bool // there is neither a detector nor a link
 }
 
+// What follows has how long an answer may take. An existing link carries a message and its answer in
+// 2·t_max. A link that has yet to be made takes two more delays for TCP's handshake, and two for
+// TLS's: the message goes right behind the hello.
+
+// answerTime is how long a message that goes to a member now, and its answer, may
+// travel.
+func (r *roll) answerTime(i int, now time.Time) time.Duration {
+	if _, ok := r.relayTo(i, now); ok {
+		return r.timing.DialTime() + 4*r.timing.TMax // by a relay, whose link may have to be made
+	}
+	if r.members[i].link || r.noLinks {
+		return 2 * r.timing.TMax
+	}
+	return r.timing.DialTime() + 2*r.timing.TMax
+}
+
+// longestAnswer is that of all members whose reply is awaited; 2·t_max at least.
+func (r *roll) longestAnswer(now time.Time) time.Duration {
+	longest := 2 * r.timing.TMax
+	for i := range r.members {
+		if r.members[i].awaited {
+			longest = max(longest, r.answerTime(i, now))
+		}
+	}
+	return longest
+}
+
+// farT is T over a link that has yet to be made.
+func (r *roll) farT() time.Duration { return r.timing.DialTime() + r.timing.T() }
+
+// relinking reports whether there is no link, but an ended link is being made again: nothing can be
+// acknowledged before that, or before the dial has failed.
+func (r *roll) relinking() bool {
+	dials := false
+	for i := range r.members {
+		if r.members[i].link {
+			return false
+		}
+		dials = dials || r.members[i].firstDial()
+	}
+	return dials
+}
+
+// firstDial reports whether a member's link has ended, or was never there, and the first dial since
+// is under way: it proves more than silence does.
+func (peer *member) firstDial() bool { return peer.anew && peer.dialing && !peer.link }
+
+// othersWork is work of ended leaderships that may still run elsewhere.
+type othersWork struct {
+	departing   []departing // leaders that were removed and have still to stop
+	contestHeld bool        // a contest waits for that
+}
+
+// departing is a leader that is on the list no more. Its link stays until it has
+// stopped, or is gone.
+type departing struct {
+	id    election.ID
+	heard time.Time // when it was last received
+	told  time.Time // when it was last notified that it is no member any more
+}
+
+// drains reports whether a member's work may still run: it reported so, and has not been silent
+// since for longer than is tolerated.
+func (peer *member) drains(now time.Time, bears time.Duration) bool {
+	return peer.draining && !peer.down && now.Sub(peer.saidAt) <= bears
+}
+
+// givesWay reports whether t has ended as its leader sees it, and as the leader reports on an
+// existing link, though its work runs. Its beats show when that has stopped: no member need follow
+// it until then.
+func (r *roll) givesWay(t election.Token, now time.Time) bool {
+	i, ok := r.index[t.Leader.ID]
+	return ok && r.members[i].link && r.members[i].drains(now, r.timing.Bears()) && !r.noLinks
+}
+
+// drains is the first member whose work of an ended leadership still runs; None: there is none.
+func (r *roll) drains(now time.Time) election.ID {
+	i := slices.IndexFunc(r.members, func(peer member) bool { return peer.ID != r.self && peer.drains(now, r.timing.Bears()) })
+	if i < 0 || r.noLinks {
+		return election.None // without links no member is received unless it has something to send
+	}
+	return r.members[i].ID
+}
+
+// mayBeBack reports whether a member was last found down more than T ago: followers do not dial
+// each other.
+func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
+	return peer.down && now.Sub(peer.missed) > t
+}
+
+// higherMissed reports whether that is so of a higher member.
+func (r *roll) higherMissed(now time.Time) bool {
+	for i := r.me + 1; i < len(r.members); i++ {
+		if r.members[i].mayBeBack(now, r.timing.T()) {
+			return true
+		}
+	}
+	return false
+}
+
+// answerLost reports whether a live member was asked since then for its leader, and its answer has
+// not come: the two ends of a link may have given up different connections.
+func (r *roll) answerLost(inquired time.Time) bool {
+	for i := range r.members {
+		peer := &r.members[i]
+		asked := i != r.me && peer.probed && !peer.askedAt.Before(inquired)
+		if asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *roll) anyAwaited() bool {
+	for i := range r.members {
+		if r.members[i].awaited {
+			return true
+		}
+	}
+	return false
+}
+
+// rebuffed reports whether a member has refused us lately: it would have again.
+func (r *roll) rebuffed(now time.Time) bool {
+	for i := range r.members {
+		if at := r.members[i].rebuffedAt; !at.IsZero() && now.Sub(at) <= r.farT() {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedByAll reports whether a member knows a second process with our id, and none has a
+// connection to this process.
+func (r *roll) refusedByAll() bool {
+	refused := false
+	for i := range r.members {
+		refused = refused || !r.members[i].rebuffedAt.IsZero()
+	}
+	return refused && !r.linked()
+}
+
+// heardEligibility takes in a member's own eligibility. over: it is under a leadership that has
+// been superseded, so that its work may run.
+func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool, now time.Time) {
+	peer := &r.members[i]
+	if peer.eligibility != election.Eligible && msg.Eligibility == election.Eligible {
+		peer.eligibleAt = now
+	}
+	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {
+		peer.eligibility = msg.Eligibility
+		r.statesChanged()
+	}
+	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
+	draining := (msg.Draining || over && msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From) && !r.noLinks
+	if peer.draining && !draining && byRelay && peer.link {
+		return // it may be older than what has come over the link, which holds until it is too old itself
+	}
+	peer.saidAt, peer.draining = now, draining
+}
+
+// toldEligibility is what a leader reports of a member's eligibility: nothing before it has
+// received it.
+func (peer *member) toldEligibility() election.Eligibility {
+	if peer.saidAt.IsZero() {
+		return ""
+	}
+	return peer.eligibility.Said()
+}
+
+// polling reports whether such an answer is awaited.
+func (r *roll) polling() bool {
+	for i := range r.members {
+		if peer := &r.members[i]; peer.polled && !peer.down {
+			return true
+		}
+	}
+	return false
+}
+
+// acquainted counts the members that this member receives, itself included.
+func (r *roll) acquainted() int {
+	n := 1
+	for i := range r.members {
+		if peer := &r.members[i]; i != r.me && !peer.down && !peer.heard.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// stale reports whether a link has been idle for so long that its far end may just be closing it:
+// what is sent then is lost, so it goes over a new link. The last question keeps the far end from
+// that for T.
+func (peer *member) stale(now time.Time, timing election.Timing) bool {
+	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.used) > timing.T()-timing.TMax
+}
+
+// linked reports whether a connection stands to anyone.
+func (r *roll) linked() bool {
+	return slices.ContainsFunc(r.members, func(e member) bool { return e.link })
+}
+
+// outdates reports whether our entry is above the entry by which a member refuses us: it will hold
+// when the lists meet.
+func (r *roll) outdates(tombstone election.Member) bool {
+	own, _ := r.Entry(r.self)
+	return tombstone.Version > 0 && own.Version > tombstone.Version
+}
+
+// disagree reports whether a member that does not know us, and we know, are both on our list only
+// by configuration. The two configurations are an operator's to fix. Otherwise the member that
+// admitted us has died before it notified the rest, or they have lost what they knew, or have
+// received late that we had once left.
+func (r *roll) disagree(peer *member) bool {
+	own, _ := r.Entry(r.self)
+	return !r.joins && own.Version == 0 && peer.Version == 0
+}
+
 // statesChanged has the next heartbeats carry the members' states.
 func (r *roll) statesChanged() { r.version++ }
 
@@ -141,97 +359,229 @@ func (r *roll) others(f func(i int, peer *member)) {
 	}
 }
 
-// Self is this member, as it ranks now.
-func (m *Machine) Self() election.Rank { return m.cfg.Self }
+// List is the member list, tombstones included, in the order of the ids.
+func (r *roll) List() []election.Member { return slices.Clone(r.roster.All()) }
 
-// setState records what is known of a member and reports when it has changed.
-func (m *Machine) setState(i int, s election.MemberState) {
-	peer := &m.members[i]
-	if peer.state == s || i == m.me {
-		return
+// Knows reports whether id is a member now.
+func (r *roll) Knows(id election.ID) bool {
+	_, ok := r.index[id]
+	return ok
+}
+
+// Entry is a member's entry on the list, a tombstone too.
+func (r *roll) Entry(id election.ID) (election.Member, bool) { return r.roster.Entry(id) }
+
+// Fits reports whether the list has room for e, in the place of an entry with the same id if there
+// is any. An entry that is no larger than before fits.
+func (r *roll) Fits(e election.Member) bool { return r.roster.Fits(e) }
+
+// rankOf is what a leader ranks by now: what its token has, unless that was changed on the list
+// since.
+func (r *roll) rankOf(leader election.Rank) election.Rank {
+	if e, ok := r.Entry(leader.ID); ok && e.Version > 0 {
+		return e.Rank
 	}
-	peer.state = s
-	m.statesChanged()
-	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
+	return leader
 }
 
-// MemberView is what a member knows of a peer.
-type MemberView struct {
-	election.Member
-	State       election.MemberState // [election.StateAdded] until more is known
-	Epoch       uint64               // of the token it last acknowledged to the leader
-	Heard       time.Time            // when this member last received it; zero: never
-	Incarnation uint64               // 0: unknown
-	Eligibility election.Eligibility
-	Meta        map[string]string // what it publishes; not to be changed
-	Reaped      time.Time         // when the leader removes it if it stays away; zero: it does not
-	Electing    bool              // of this member itself: its Algorithm, or its request for leadership, awaits an answer
-}
-
-// QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
-// those of its steps.
-type QuorumView struct {
-	Voters     [][]election.ID           // two sets while a set replaces the last: each must agree
-	Term       uint64                    // the highest that this member knows
-	Lease      time.Time                 // until when what it leads may run; zero: it leads nothing
-	Answered   map[election.ID]time.Time // of a leader: when the beat left that each voter has answered last; it counts to the lease from then
-	Promise    time.Time                 // until when it grants no vote; zero: it grants them
-	PromisedTo election.ID               // the leader that it has received; none: it has received none since it started
-	CampaignAt time.Time                 // when it asks for votes; zero: not yet
-	Granted    int                       // of a candidate: the votes that it has, its own included; 0: it asks for none
-}
-
-// Wait is what runs out at a member, for a picture of it.
-type Wait struct {
-	For       string      // leader, lease, promise, answers, campaign or votes
-	Peer      election.ID // of leader and promise: the member concerned; none: nobody
-	Until     time.Time   // of the member's steps; zero for votes, which do not run out
-	Got, Need int         // of votes
-}
-
-// Waits returns what runs out at a member: until when it waits for its leader's next message, for
-// acknowledgements of its lead, for the answers to what it asked, or keeps a promise.
-func Waits(c Core) []Wait {
-	if q, ok := c.(interface{ Votes() QuorumView }); ok {
-		return waitsOfVoter(q.Votes())
+// outnumbered reports whether the members that refuse this member for its secret or its settings
+// are more than those on its own side: itself, and the members that are up. A follower has that
+// from its leader, its only connection.
+//
+// Of two sides of equal size the side with the greatest id leads. Both sides know the ids, and
+// nothing else of each other: if the side that leads went on, a partition between two that lead
+// would end with two leaders, and two that both start would have none. A member that does not lead
+// waits first, until the far side's leader has dialed it in vain and has given up: until decided,
+// if that is not zero.
+func (r *roll) outnumbered(leading bool, now time.Time) (yes bool, decided time.Time) {
+	refuse, side := 0, 1
+	theirs, ours, since := election.None, r.self, time.Time{}
+	r.others(func(_ int, peer *member) {
+		switch {
+		case peer.refusal == election.ErrForeign:
+			refuse, theirs, since = refuse+1, greater(theirs, peer.ID), later(since, peer.refusedAt)
+		case peer.state == election.StateUp:
+			side, ours = side+1, greater(ours, peer.ID)
+		}
+	})
+	if refuse != side || theirs.Compare(ours) > 0 {
+		return refuse >= side, decided
 	}
-	m, ok := c.(*Machine)
-	if !ok {
-		return nil
+	decided = since.Add(maxBackoff + r.timing.T())
+	if leading || !now.Before(decided) {
+		return false, time.Time{}
 	}
-	list := []Wait{{For: "answers", Until: m.alarms.First(func(name string) bool {
-		return !strings.HasPrefix(name, ownTimers) || name == timerVouch || name == timerDiscovery
-	})}}
-	switch {
-	case m.cfg.NoDetector:
-	case m.tenure.Leading() && m.detector.Accompanied(m.now):
-		list = append(list, Wait{For: "lease", Until: m.detector.UnheardAt()})
-	case m.tenure.Live() && !m.tenure.Beats():
-		list = append(list, Wait{For: "leader", Peer: m.tenure.Held().Leader.ID, Until: m.detector.SilentAt()})
-	}
-	return list
+	return true, decided
 }
 
-func waitsOfVoter(v QuorumView) []Wait {
-	list := []Wait{{For: "lease", Until: v.Lease}, {For: "promise", Peer: v.PromisedTo, Until: v.Promise}, {For: "campaign", Until: v.CampaignAt}}
-	if v.Granted > 0 && len(v.Voters) > 0 {
-		list = append(list, Wait{For: "votes", Got: v.Granted, Need: len(v.Voters[0])/2 + 1})
-	}
-	return list
+// fewRelays is how many a member of a large cluster asks at once; SWIM has three.
+const fewRelays = 3
+
+// relays is what a Machine knows of a member that it may reach only by relays.
+type relays struct {
+	via     election.ID   // the relay of its last message
+	viaAt   time.Time     // when; zero: there was none
+	pingers []election.ID // the relays that are to pass a question on to it, and have not reported that they cannot
+	until   time.Time     // after that it does not answer
+	wants   []election.ID // members of which the messages wait for a dial to it
+	turn    int           // of the members, which asks next whether it has come back
 }
 
-// Members are all members as this member sees them, lowest rank first.
-func (m *Machine) Members() []MemberView {
-	views := make([]MemberView, len(m.members))
-	for i, e := range m.members {
-		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID), m.reaper.At(e.ID), false}
-		if e.state == election.StateUnknown {
-			views[i].State = election.StateAdded
+// relayTo is the relay to a member, if that is the way.
+func (l *roll) relayTo(to int, now time.Time) (r int, ok bool) {
+	peer := &l.members[to]
+	if peer.viaAt.IsZero() || now.Sub(peer.viaAt) > l.farT() || peer.link && !peer.viaAt.After(peer.heard) {
+		return 0, false
+	}
+	r, ok = l.index[peer.via]
+	return r, ok && r != l.me && !l.members[r].down
+}
+
+// reaches reports whether messages can go to a member, over a link or by a relay.
+func (l *roll) reaches(i int, now time.Time) bool {
+	_, ok := l.relayTo(i, now)
+	return ok || l.members[i].link
+}
+
+// passes returns which messages go by relays: all except what a link is kept for.
+func passes(k election.MessageKind) bool {
+	return k != election.Beat && k != election.Ack && k != election.Members && k != election.GetMembers && k != election.Relay
+}
+
+// asked reports whether something of this member's own was lost with a dial that has failed: a dial
+// made as a relay is not its concern.
+func (peer *member) asked(self election.ID) bool {
+	return slices.ContainsFunc(peer.unconfirmed, func(s sent) bool {
+		return s.lost && !s.proof && (s.msg.Kind != election.Relay || s.msg.Carried.From == self)
+	})
+}
+
+// mayPass reports whether r may be asked to pass something on to i.
+func (l *roll) mayPass(r, i int, now time.Time) bool {
+	peer := &l.members[r]
+	return r != i && r != l.me && !peer.down && (peer.link || peer.missed.IsZero() || now.Sub(peer.missed) > l.timing.T())
+}
+
+// allToAsk is every member that may be asked. In a large cluster it is a few with a link: where all
+// dial all, as at its birth, each would otherwise ask each for each. The rest get their turn
+// singly.
+func (l *roll) allToAsk(i int, now time.Time) (by []int) {
+	most, large := probeWave, len(l.members) > probeWave+1
+	if large {
+		most = fewRelays
+	}
+	l.others(func(r int, peer *member) {
+		if l.mayPass(r, i, now) && (peer.link || !large) && len(by) < most {
+			by = append(by, r)
+		}
+	})
+	return by
+}
+
+// nextToAsk is a single member at a time, only of those with a link.
+func (l *roll) nextToAsk(i int, now time.Time) []int {
+	peer := &l.members[i]
+	for range l.members {
+		peer.turn = (peer.turn + 1) % len(l.members)
+		if l.mayPass(peer.turn, i, now) && l.members[peer.turn].link {
+			return []int{peer.turn}
 		}
 	}
-	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.tenure.Held().Epoch, m.now, m.eligibility()
-	views[m.me].Electing = !m.alarms.First(func(timer string) bool {
-		return timer == timerHandover || !strings.HasPrefix(timer, ownTimers)
-	}).IsZero()
-	return views
+	return nil
 }
+
+// eligibleNext reports whether a member is a candidate once the present leadership has ended: a
+// resigned member is then.
+func (peer *member) eligibleNext() bool {
+	return peer.eligibility == election.Eligible || peer.eligibility == election.StandsNext || peer.eligibility == election.IneligibleResigned
+}
+
+// fit reports whether the heir still can take the lead, as far as is known.
+func (r *roll) fit(heir election.ID) bool {
+	i, ok := r.index[heir]
+	return ok && (i == r.me || !r.members[i].down && r.members[i].eligibleNext())
+}
+
+// What follows keeps what has been sent to a member until it is taken to have come, and resends it
+// when the connection ends before that: message delivery is reliable (docs/sources.md, "Epochs").
+// Everything in it is dropped where it is late, or comes twice.
+//
+// To the member that the algorithm watches, the algorithm's messages are kept until an answer to
+// something later proves that they have come: what a ring has lost would be missed for a whole turn
+// of its slowest. Of all else the newest is kept, until that member is received.
+
+// mostUnconfirmed bounds what is kept for a member; the oldest is dropped.
+const mostUnconfirmed = 8
+
+// sent is a message that may not have come.
+type sent struct {
+	msg         *election.Message
+	first, last time.Time // when it left: at first, and over the newest connection
+	proof       bool      // it is kept until there is proof
+	lost        bool      // it went with a dial that failed
+}
+
+// sends takes note of a message that leaves now, and first left then; proof: it is kept until there
+// is proof.
+func (p *member) sends(msg *election.Message, first, now time.Time, proof bool) {
+	p.keep(needsProof)
+	p.unconfirmed = append(p.unconfirmed, sent{msg: msg, first: first, last: now, proof: proof})
+	if excess := len(p.unconfirmed) - mostUnconfirmed; excess > 0 {
+		p.unconfirmed = p.unconfirmed[excess:]
+	}
+}
+
+// ofContest reports whether a message is the algorithm's. What the Machine's own messages ask for,
+// or report, is repeated anyway.
+func ofContest(k election.MessageKind) bool {
+	switch k {
+	case election.Probe, election.ProbeReply, election.Resign, election.Handover, election.Members, election.GetMembers, election.Named:
+		return false
+	}
+	return !routine(k)
+}
+
+// which gives those. Copies of a Machine share the list: it is never changed.
+func (p *member) which(those func(sent) bool) (list []sent) {
+	for _, s := range p.unconfirmed {
+		if those(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// keep forgets all but those.
+func (p *member) keep(those func(sent) bool) { p.unconfirmed = p.which(those) }
+
+// heardAnything takes note that a member lives.
+func (p *member) heardAnything() {
+	p.pending = time.Time{}
+	p.keep(needsProof)
+}
+
+// confirms takes note of an answer to what left at asked: all that left before that has come.
+func (p *member) confirms(asked time.Time) {
+	p.keep(func(s sent) bool { return !s.last.Before(asked) })
+}
+
+// dialLost takes note that a dial has failed, and all that went with it. What needs proof is kept for
+// no longer than within.
+func (p *member) dialLost(now time.Time, within time.Duration) {
+	p.keep(func(s sent) bool { return !s.lost || s.proof && now.Sub(s.first) <= within })
+	p.loses(func(sent) bool { return true })
+}
+
+// loses records that those are lost, until they are resent.
+func (p *member) loses(those func(sent) bool) {
+	p.unconfirmed = slices.Clone(p.unconfirmed)
+	for i, s := range p.unconfirmed {
+		p.unconfirmed[i].lost = s.lost || those(s)
+	}
+}
+
+func isLost(s sent) bool { return s.lost }
+
+func needsProof(s sent) bool { return s.proof }
+
+func isQuestion(s sent) bool { return s.msg.Kind == election.Probe }

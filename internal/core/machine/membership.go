@@ -6,10 +6,108 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/roster"
 )
 
-// listChunk is how many entries a message carries.
-const listChunk = 128
+// listing changes the member list, and what that means for the election.
+type listing struct {
+	watcher
+	duplicate
+}
+
+// fromDeparting handles a message of a process that is no member any more. It may not know that: it
+// is notified when its list differs. A member that has left may have been admitted again since by a
+// member that is gone: it is asked.
+func (m *listing) fromDeparting(i int, msg *election.Message) {
+	d := &m.departing[i]
+	switch msg.Kind {
+	case election.Beat:
+		d.heard = m.now
+		m.sendOutside(d.id, election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
+		if e, ok := m.Entry(d.id); ok && msg.Digest != m.roster.Digest() && m.now.Sub(d.told) > m.cfg.Timing.T() {
+			d.told = m.now
+			m.sendOutside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
+			if e.Departure == election.Left {
+				m.sendOutside(d.id, election.Message{Kind: election.GetMembers})
+			}
+		}
+	case election.Resign:
+		m.departed(i, "it has stopped")
+	case election.Members:
+		if own := slices.IndexFunc(msg.List, func(e election.Member) bool { return e.ID == m.cfg.Self.ID && e.Departure == election.Removed }); own >= 0 {
+			m.removedBy(d.id, msg.List[own])
+		}
+		left, _ := m.Entry(d.id)
+		for _, e := range msg.List { // it is believed that it is on the list again, unless it was removed
+			if e.ID == d.id && e.Departure == election.Present && left.Departure == election.Left {
+				m.merge([]election.Member{e}, d.id)
+			}
+		}
+	}
+}
+
+// departingLink handles what the driver reports of the link to a departing process.
+func (m *listing) departingLink(i int, ev election.Event) {
+	switch {
+	case ev.Kind == election.LinkDown:
+		m.do(election.Action{Kind: election.Dial, To: ev.Peer}) // a refusal proves that its process is gone
+	case ev.Kind == election.DialFailed && ev.Refused:
+		m.departed(i, "it refuses the connection")
+	case ev.Kind == election.DialFailed && ev.Err == election.ErrRemoved:
+		m.removedBy(ev.Peer, ev.Member)
+	}
+}
+
+// What follows admits newcomers, and forgets those that never come. What may come onto the list is the
+// roster's to decide.
+
+// epochLead is how far a newcomer's report of its epoch is accepted, above the leadership that is
+// known.
+const epochLead = 1 << 16
+
+// joinRequested admits a newcomer through this member. The driver has asked AdmitJoin. The newcomer
+// reports what it holds: the version of its own entry, because it may know of its leaving before we
+// do, and t, the highest leadership on its disk.
+func (m *listing) joinRequested(e election.Member, t election.Token) {
+	if m.roster.MayEnter(e, m.cfg.Closed) != nil || e.ID == m.cfg.Self.ID {
+		return
+	}
+	// No further than the members would accept: they drop what is far above.
+	if t.Epoch <= min(election.MaxEpoch, m.tenure.Held().Epoch+epochLead) {
+		m.seen.See(t.Epoch)
+	}
+	e, changes := m.roster.Newcomer(e)
+	if changes {
+		m.roster.CountJoin(m.now)
+		m.change(e)
+	}
+	if !m.tenure.Live() { // it received no leader, and awaits a leader
+		m.members[m.index[e.ID]].eligibility = election.IneligibleJoining
+	}
+}
+
+// forgetStrangers has a leader check members that a join has put on the list some time ago: a
+// member that was received stays, the rest go without a trace. Time in which this process was
+// stopped does not count: it could not have received them.
+func (m *listing) forgetStrangers() {
+	var due []election.Member
+	awake := later(m.origin, m.detector.Resumed())
+	for i := range m.members {
+		peer := &m.members[i]
+		e, _ := m.Entry(peer.ID)
+		switch {
+		case !e.New || m.now.Sub(later(peer.since, awake)) < roster.ForgetAfter:
+			continue
+		case i == m.me || !peer.heard.IsZero():
+			e.New = false
+		default:
+			e.Departure = election.Left
+			e.Version++
+		}
+		due = append(due, e)
+	}
+	m.merge(append(due, m.roster.Old()...), m.cfg.Self.ID)
+}
 
 // membership is this member's own state on the members' lists.
 type membership struct {
@@ -26,24 +124,8 @@ const (
 	removed       // it was sent away: its process is about to end
 )
 
-// List is the member list, tombstones included, in the order of the ids.
-func (r *roll) List() []election.Member { return slices.Clone(r.roster.All()) }
-
-// Knows reports whether id is a member now.
-func (r *roll) Knows(id election.ID) bool {
-	_, ok := r.index[id]
-	return ok
-}
-
-// Entry is a member's entry on the list, a tombstone too.
-func (r *roll) Entry(id election.ID) (election.Member, bool) { return r.roster.Entry(id) }
-
-// Fits reports whether the list has room for e, in the place of an entry with the same id if there
-// is any. An entry that is no larger than before fits.
-func (r *roll) Fits(e election.Member) bool { return r.roster.Fits(e) }
-
 // change puts an entry of our own making on the list, above what it replaces.
-func (m *Machine) change(e election.Member) {
+func (m *listing) change(e election.Member) {
 	if e, changes := m.roster.Above(m.now, e); changes {
 		m.merge([]election.Member{e}, m.cfg.Self.ID)
 	}
@@ -51,7 +133,7 @@ func (m *Machine) change(e election.Member) {
 
 // merge takes in the entries that hold over ours, as from has them, and passes
 // them on.
-func (m *Machine) merge(entries []election.Member, from election.ID) {
+func (m *listing) merge(entries []election.Member, from election.ID) {
 	news, stale := m.roster.Merge(m.now, entries)
 	if i, ok := m.index[from]; ok && i != m.me && m.members[i].link && len(stale) > 0 {
 		m.sendList(i, stale) // it still has entries that were forgotten
@@ -70,55 +152,8 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 	m.save()
 }
 
-// spread sends news over each link, also to the member that it concerns: a leader so reaches all, a
-// follower its leader. The rest learn by the digests. Without a leader only its source sends the
-// news: each to each would be n² messages.
-func (m *Machine) spread(news []election.Member, from election.ID) {
-	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.tenure.Live() {
-		return
-	}
-	m.others(func(i int, peer *member) {
-		if peer.link && peer.ID != from {
-			m.sendList(i, news)
-		}
-	})
-}
-
-func (m *Machine) sendList(to int, entries []election.Member) {
-	for chunk := range slices.Chunk(entries, listChunk) {
-		m.send(to, election.Message{Kind: election.Members, List: chunk})
-	}
-}
-
-// compareLists records whether a member's list differs from ours, and asks for it.
-func (m *Machine) compareLists(i int, msg *election.Message) {
-	if m.cfg.NoDetector || msg.Kind == election.Members {
-		return // the rest of its list may be on its way
-	}
-	if m.members[i].differs = msg.Digest != m.roster.Digest() || m.metas.Differs(msg.MetaDigest); m.members[i].differs {
-		m.pull(i)
-	}
-}
-
-// pull asks a member for its list, which differs, as soon as it may: a single member is asked in a
-// heartbeat, and none twice in T. While a hundred join at once all lists differ, and if each were
-// sent to all there would be n³ entries under way.
-func (m *Machine) pull(i int) {
-	peer := &m.members[i]
-	if !peer.link {
-		return
-	}
-	if at := later(peer.nextPull, m.nextPull); m.now.Before(at) {
-		m.alarms.Wake(at)
-		return
-	}
-	peer.differs = false
-	m.nextPull, peer.nextPull = m.now.Add(m.cfg.Timing.Heartbeat), m.now.Add(m.cfg.Timing.T())
-	m.send(i, election.Message{Kind: election.GetMembers})
-}
-
 // applyEntry makes the members agree with a changed entry.
-func (m *Machine) applyEntry(e election.Member) {
+func (m *listing) applyEntry(e election.Member) {
 	i, ok := m.index[e.ID]
 	switch {
 	case e.ID == m.cfg.Self.ID:
@@ -166,7 +201,7 @@ func (m *Machine) applyEntry(e election.Member) {
 // ranked records this member's priority on the list: a priority that a user has set holds, any
 // different priority is corrected to what the process itself was started with, or has received
 // since.
-func (m *Machine) ranked(e election.Member) {
+func (m *listing) ranked(e election.Member) {
 	switch {
 	case e.Priority == m.cfg.Self.Priority:
 	case e.Pinned:
@@ -184,7 +219,7 @@ func (m *Machine) ranked(e election.Member) {
 // toldRank records the rank with which a new process has presented itself: its report of its own
 // priority holds over what is on the list, and goes to all. A configuration does not have it, and
 // the address there stays each operator's own.
-func (m *Machine) toldRank(rank election.Rank) {
+func (m *listing) toldRank(rank election.Rank) {
 	e, _ := m.Entry(rank.ID)
 	if e.Rank == rank {
 		return
@@ -194,24 +229,8 @@ func (m *Machine) toldRank(rank election.Rank) {
 	m.change(e)
 }
 
-// rankOf is what a leader ranks by now: what its token has, unless that was changed on the list
-// since.
-func (r *roll) rankOf(leader election.Rank) election.Rank {
-	if e, ok := r.Entry(leader.ID); ok && e.Version > 0 {
-		return e.Rank
-	}
-	return leader
-}
-
-// reconsiderRank has this member take over soon if it outranks the leader now.
-func (m *Machine) reconsiderRank() {
-	if m.tenure.Started() && m.mayPreempt() {
-		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
-	}
-}
-
 // dropMember drops a member that has left or was removed.
-func (m *Machine) dropMember(i int, e election.Member) {
+func (m *listing) dropMember(i int, e election.Member) {
 	cause, why := election.CauseResigned, "it left the cluster"
 	if e.Departure == election.Removed {
 		cause, why = election.CauseRemoved, "it was removed"
@@ -244,7 +263,7 @@ func (m *Machine) dropMember(i int, e election.Member) {
 }
 
 // removedSelf: the members have removed this member.
-func (m *Machine) removedSelf() {
+func (m *listing) removedSelf() {
 	m.place = removed
 	if m.yields {
 		m.place = offList // until that is on disk
@@ -256,19 +275,9 @@ func (m *Machine) removedSelf() {
 	}
 }
 
-// leaveLeadership gives up the lead of a process that is no member any more; a follower only loses
-// its leader.
-func (m *Machine) leaveLeadership(why string) {
-	if m.tenure.Leading() {
-		m.giveUp(election.CauseRemoved, why, "")
-		return
-	}
-	m.lose(election.CauseRemoved, true, why)
-}
-
 // delisted: members have learned late that this member had left, which has come back since. It is
 // no candidate until a member admits it again.
-func (m *Machine) delisted() {
+func (m *listing) delisted() {
 	if m.place != onList {
 		return // it is leaving
 	}
@@ -280,16 +289,8 @@ func (m *Machine) delisted() {
 	m.rejoin(election.None)
 }
 
-// rejoin has the driver ask a member, or (None) each through which this member joins, to admit it.
-// Before its start it is asking already.
-func (m *Machine) rejoin(through election.ID) {
-	if m.tenure.Started() {
-		m.do(election.Action{Kind: election.Rejoin, To: through})
-	}
-}
-
 // relisted: this member is on the list again.
-func (m *Machine) relisted() {
+func (m *listing) relisted() {
 	if m.place != offList {
 		return // it never was off the list, or its process is about to end
 	}
@@ -304,7 +305,7 @@ func (m *Machine) relisted() {
 // add puts a member on the list because the user asks for it, a removed member too. What the
 // request leaves out stays for a known member: its address, its priority unless it is given, and
 // that it only follows.
-func (m *Machine) add(e election.Member, withPriority bool) {
+func (m *listing) add(e election.Member, withPriority bool) {
 	if e.ID.Kind() != m.cfg.Self.ID.Kind() {
 		return
 	}
@@ -328,7 +329,7 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 }
 
 // remove removes a member because the user asks for it.
-func (m *Machine) remove(id election.ID) {
+func (m *listing) remove(id election.ID) {
 	if e, ok := m.Entry(id); ok && e.Departure == election.Present {
 		e.Departure = election.Removed
 		e.Version += election.RemovalLead
@@ -338,7 +339,7 @@ func (m *Machine) remove(id election.ID) {
 
 // leave takes this member off the list: it gives up the lead and is gone for the members until it
 // joins again.
-func (m *Machine) leave() {
+func (m *listing) leave() {
 	if m.tenure.Leading() {
 		m.place = offList // no member asks it whether it is a candidate
 		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
@@ -360,7 +361,7 @@ func (m *Machine) leave() {
 
 // joinAccepted handles what the admitting member has sent: the list and, if it knows any, the
 // leadership.
-func (m *Machine) joinAccepted(list []election.Member, t election.Token, age time.Duration) {
+func (m *listing) joinAccepted(list []election.Member, t election.Token, age time.Duration) {
 	m.merge(list, election.None)
 	bears := m.cfg.Timing.Bears()
 	if t.Above(m.tenure.Held()) && t.Above(m.tenure.Next()) && !m.tenure.Mine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.tenure.Beats() {
@@ -370,4 +371,138 @@ func (m *Machine) joinAccepted(list []election.Member, t election.Token, age tim
 		}
 	}
 	m.seen.See(min(t.Epoch, election.MaxEpoch-1))
+}
+
+// noticeLink handles what the driver reports of the link to the removed member that is being
+// notified.
+func (m *listing) noticeLink(ev election.Event) {
+	id := m.notifying
+	switch {
+	case ev.Kind == election.LinkUp:
+		if e, ok := m.Entry(id); ok && e.Departure == election.Removed {
+			m.note("tells", id, election.Token{}, "that it was removed")
+			m.sendOutside(id, election.Message{Kind: election.Members, List: []election.Member{e}})
+		}
+		m.notifyUntil = m.now.Add(m.cfg.Timing.T()) // to hang up at once could lose it
+		m.notified(id)
+		m.alarms.Wake(m.notifyUntil)
+		return
+	case ev.Kind == election.DialFailed && ev.Err == election.ErrRemoved:
+		m.notified(id)
+		m.endNotice()
+		m.removedBy(id, ev.Member)
+		return
+	case ev.Kind == election.DialFailed && (ev.Refused || ev.Err != nil && ev.Err != election.ErrSameID && ev.Err != election.ErrOldIncarnation):
+		m.notified(id) // its process is gone, or replaced: if it returns, it asks
+	}
+	m.endNotice()
+}
+
+// removedBy: a member that we have removed has removed us. A member that receives further members
+// leaves it to them, which know of the first of the removals. Of two without further members the
+// lower ends, and takes its own removal back: exactly one of them is left.
+func (m *listing) removedBy(id election.ID, tombstone election.Member) {
+	other, ok := m.Entry(id)
+	if !ok || other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || !other.Above(m.cfg.Self) {
+		return
+	}
+	m.note("yields", id, election.Token{}, "each has removed the other, and it ranks higher")
+	m.gives(true)
+	other.Departure = election.Present
+	m.change(other)
+	if tombstone.ID == m.cfg.Self.ID && tombstone.Departure == election.Removed {
+		m.merge([]election.Member{tombstone}, id)
+	}
+	if m.place == onList {
+		m.removedSelf()
+	}
+}
+
+// What follows finds the second process of an id: a machine was replaced under its id, and the old
+// machine is back. The list has a single address for an id, so the process that listens elsewhere
+// asks at that address, and of the two the process that started later ends. Two processes that know
+// each other need no third to decide, and cannot both end.
+
+// duplicate is what this member knows of the address at which the list has its id, where
+// that is not its own.
+type duplicate struct {
+	asking    bool   // a dial there is under way
+	leadsBack string // an address that was found to be this process's own
+}
+
+// elsewhere is the address at which the list has this member, "" if that is its own. What each
+// configuration has for itself does not count.
+func (m *listing) elsewhere() string {
+	own, _ := m.Entry(m.cfg.Self.ID)
+	switch {
+	case m.cfg.NoDetector, m.cfg.Address == "", m.place != onList, own.Version == 0, own.Fixed:
+		return ""
+	case own.Address == m.cfg.Address, own.Address == m.leadsBack:
+		return ""
+	}
+	return own.Address
+}
+
+// askElsewhere asks at the address that the list has for this member's id.
+func (m *listing) askElsewhere() {
+	if at := m.elsewhere(); at != "" && !m.asking {
+		m.note("asks who it is", m.cfg.Self.ID, election.Token{}, "the list has this member at "+at)
+		m.asking = true
+		m.do(election.Action{Kind: election.Dial, To: m.cfg.Self.ID})
+	}
+}
+
+// answeredElsewhere handles what has come of that. That process's own entry comes first: when both
+// have gone on the list again, the newest entry decides which of them has the place.
+func (m *listing) answeredElsewhere(ev election.Event) {
+	m.asking = false
+	found := ev.Kind == election.DialFailed && ev.Err == election.ErrSameID
+	if found && ev.Member.ID == m.cfg.Self.ID {
+		m.merge([]election.Member{ev.Member}, election.None)
+	}
+	at := m.elsewhere()
+	switch own, _ := m.Entry(m.cfg.Self.ID); {
+	case at == "" || m.asking:
+	case !found:
+		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // no process is there, or that of a different member
+	case ev.Incarnation == m.cfg.Incarnation:
+		m.leadsBack = at
+	case ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():
+		m.note("is a duplicate", m.cfg.Self.ID, election.Token{}, "the process at "+at+" has this id")
+		m.do(election.Action{Kind: election.Halt, Err: election.ErrSameID, Address: at})
+	default:
+		own.Address = m.cfg.Address // that process is the second, and finds us by this
+		m.change(own)
+	}
+}
+
+// notifyRemoved dials a removed member each second, in turn, until each was notified, or has
+// refused.
+func (m *listing) notifyRemoved() {
+	if m.notifying != election.None {
+		if m.now.Before(m.notifyUntil) {
+			return
+		}
+		m.endNotice()
+	}
+	if len(m.unnotified) == 0 || !m.tenure.Leading() || m.now.Before(m.nextNotice) {
+		return
+	}
+	id := m.unnotified[0]
+	m.unnotified = append(slices.Clone(m.unnotified[1:]), id)
+	e, _ := m.Entry(id)
+	switch {
+	case e.Departure != election.Removed:
+		m.notified(id)
+	case m.isDeparting(id) < 0:
+		m.notifying, m.notifyUntil = id, m.now.Add(2*m.cfg.Timing.DialTime()+m.cfg.Timing.T())
+		m.nextNotice = m.now.Add(maxBackoff)
+		m.do(election.Action{Kind: election.Dial, To: id})
+	}
+}
+
+// endNotice hangs up.
+func (m *listing) endNotice() {
+	m.do(election.Action{Kind: election.Hangup, To: m.notifying})
+	m.notifying = election.None
 }

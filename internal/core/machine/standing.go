@@ -1,13 +1,227 @@
 package machine
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// This file has whether this member itself is a candidate, and makes it a candidate again: see
-// [election.Eligibility]. What members report of themselves is in eligibility.go.
+// stance is why this member is a candidate, or is not.
+type stance struct {
+	crew
+	standing
+	founding
+	company
+	handover
+	refusals
+	discovery
+	poll
+	inheritance
+}
+
+// answers reports whether a ProbeReply has what its sender knows now: it answers a present
+// question, or the leader that we follow sent it. A member that has answered an earlier question
+// may have claimed since. Older versions send no stamp.
+func (m *stance) answers(report *election.Message) bool {
+	t := report.Token
+	follows := t.Leader.ID == report.From && (t == m.tenure.Next() || t == m.View())
+	return follows || report.Stamp == 0 || report.Stamp >= m.cfg.stampAt(m.since, m.origin)
+}
+
+// outranked reports whether, in a large cluster, there is no need to ask more members than have
+// been asked: a leadership is known, or a higher candidate has answered. That candidate asks on and
+// will claim, if any does. If it dies, a member that claims in its place with too low an epoch is
+// corrected. Otherwise all would ask all.
+func (m *stance) outranked() bool {
+	if len(m.members) <= probeWave+1 {
+		return false
+	}
+	if !m.tenure.Leaderless() {
+		return true
+	}
+	for i := len(m.members) - 1; i > m.me; i-- {
+		if m.members[i].replied && m.eligible(&m.members[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// overtaken reports whether a higher member has become a candidate while our claim was on its way
+// to the disk, or at the moment in which that set out. It has asked for what we know, which did not
+// include the claim, and is about to claim. It gets its turn, once.
+func (m *stance) overtaken() (yes bool) {
+	for i := m.me + 1; i < len(m.members); i++ {
+		peer := &m.members[i]
+		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
+			peer.gaveTurn, yes = true, true
+			m.note("yields", peer.ID, m.tenure.Next(), "it stands since we claim")
+		}
+	}
+	return yes
+}
+
+// MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
+func (m *stance) MinEpoch() uint64 {
+	lowest := uint64(0)
+	for _, e := range [...]uint64{m.tenure.Held().Epoch, m.tenure.Next().Epoch, m.disk.OnDisk().Epoch, m.disk.Writing().Epoch, m.seen.Highest(), m.seen.Asked(), m.resigned} {
+		if e > 0 && (lowest == 0 || e < lowest) {
+			lowest = e
+		}
+	}
+	return lowest
+}
+
+// What follows keeps a cluster from being founded by accident: of three machines that do not reach
+// each other yet, each would lead a cluster of its own.
+
+// founding is whether this member may be the first leader that there is.
+type founding struct {
+	unfounded bool // it may not, yet
+}
+
+// company is whether this member receives too few members to lead, as it last found.
+type company struct{ few bool }
+
+// finds takes note of that.
+func (c *company) finds(few bool) { c.few = few }
+
+// founds reports whether this member may be the first leader that there is: no, while it knows of
+// no leadership, in this life or an earlier life, and knows too few members.
+func (m *stance) founds() bool {
+	switch {
+	case m.seen.Highest() > 0 || m.cfg.NoDetector:
+		return true
+	case m.cfg.Expect > 0:
+		return m.acquainted() >= m.cfg.Expect
+	}
+	return !m.cfg.Newcomer
+}
+
+// tooFew reports whether this member receives fewer members than it needs to lead. A leader has received a member
+// within T. A new leader has that time, and time to connect. A member without a leader hangs up links that
+// are silent for T: it has time to connect again. A follower goes by the beats of its leader,
+// until that leader receives too few.
+func (m *stance) tooFew() bool {
+	need, within := m.cfg.MinMembers, m.farT()
+	if need <= 1 || m.cfg.NoDetector || m.tenure.Leading() && m.now.Sub(m.tenure.BegunAt()) <= within {
+		return false
+	}
+	if m.tenure.Leading() || m.few {
+		within = m.cfg.Timing.Bears()
+	}
+	leader, listed := m.index[m.tenure.Held().Leader.ID]
+	reports := listed && !m.detector.Reported() && m.members[leader].eligibility != election.IneligibleFew
+	m.others(func(_ int, peer *member) {
+		at := peer.heard
+		if !peer.viaAt.IsZero() { // it is asked by relays after each dial in vain
+			at = later(at, peer.viaAt.Add(maxBackoff+m.farT()))
+		}
+		if reports && peer.state == election.StateUp {
+			at = later(at, m.now.Add(-m.detector.Age(m.now)))
+		}
+		if (m.tenure.Leading() || !peer.down) && !m.now.After(m.detector.Excuse(at.Add(within))) {
+			need--
+		}
+	})
+	return need > 1
+}
+
+// doubt records why this member asks for a leader before it is a candidate again; empty: it need
+// not.
+func (h *handover) doubt(why string) { h.doubts = why }
+
+func (m *stance) mayPreempt() bool {
+	return !m.cfg.NoPreempt && m.tenure.Live() && m.Standing() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
+}
+
+// mayClaim reports whether this member may lead next, as far as it knows.
+func (m *stance) mayClaim() bool {
+	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
+		return false // may not yet, or a leadership is on its way to the disk
+	}
+	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is gone
+}
+
+// drop gives up the leadership that is being saved.
+func (m *stance) drop() {
+	m.tenure.Drop()
+	m.enterPhaseWithoutLeader()
+}
+
+// Members are all members as this member sees them, lowest rank first.
+func (m *stance) Members() []MemberView {
+	views := make([]MemberView, len(m.members))
+	for i, e := range m.members {
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID), m.reaper.At(e.ID), false}
+		if e.state == election.StateUnknown {
+			views[i].State = election.StateAdded
+		}
+	}
+	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.tenure.Held().Epoch, m.now, m.eligibility()
+	views[m.me].Electing = !m.alarms.First(func(timer string) bool {
+		return timer == timerHandover || !strings.HasPrefix(timer, ownTimers)
+	}).IsZero()
+	return views
+}
+
+// reconsiderRank has this member take over soon if it outranks the leader now.
+func (m *stance) reconsiderRank() {
+	if m.tenure.Started() && m.mayPreempt() {
+		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
+	}
+}
+
+// phaseWithoutLeader is the phase of a member without a leader.
+func (m *stance) phaseWithoutLeader() tenure.Phase {
+	switch {
+	case m.place == removed:
+		return tenure.PhaseRemoved
+	case m.tenure.Next().Defined():
+		return tenure.PhaseElecting
+	case m.mode == awaitsLeader:
+		return tenure.PhaseJoining
+	case m.mode == asks:
+		return tenure.PhaseDiscovering
+	}
+	return tenure.PhaseElecting
+}
+
+// enterPhaseWithoutLeader has this member, if it has no leader, be in the phase that goes with what
+// it is waiting for.
+func (m *stance) enterPhaseWithoutLeader() {
+	switch m.tenure.Phase() {
+	case tenure.PhaseJoining, tenure.PhaseDiscovering, tenure.PhaseElecting, tenure.PhaseRemoved:
+		m.tenure.Enter(m.phaseWithoutLeader())
+	}
+}
+
+// undecided reports whether there is no leader, nor about to be, and no answer is awaited that may
+// name a leader.
+func (m *stance) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }
+
+// refusals is whether live members of the list refuse this member.
+type refusals struct {
+	mayBeRefused bool          // a member has refused a connection of ours, and has not taken any since
+	refusedBy    []election.ID // because of which this member does not lead, the highest rank first; never changed in place
+}
+
+// RefusedBy are the members that refuse this member and for which it does not lead, the highest
+// rank first; not to be changed.
+func (f *refusals) RefusedBy() []election.ID { return f.refusedBy }
+
+func greater(a, b election.ID) election.ID {
+	if a == election.None || b.Compare(a) > 0 {
+		return b
+	}
+	return a
+}
+
+// What follows has whether this member itself is a candidate, and makes it a candidate again: see
+// [election.Eligibility]. What members report of themselves is in members.go.
 
 // standing is why this member itself is no candidate, besides what the rest of the parts know.
 type standing struct {
@@ -27,7 +241,7 @@ func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
 func (s *standing) declines(at time.Time) { s.declined = at }
 
 // eligibility returns why this member is no candidate.
-func (m *Machine) eligibility() election.Eligibility {
+func (m *stance) eligibility() election.Eligibility {
 	switch {
 	case m.place != onList:
 		return election.IneligibleGone
@@ -60,7 +274,7 @@ func (m *Machine) eligibility() election.Eligibility {
 }
 
 // Standing is what this member publishes of that.
-func (m *Machine) Standing() election.Eligibility {
+func (m *stance) Standing() election.Eligibility {
 	if a := m.eligibility(); a != election.Eligible || !m.lastResort {
 		return a
 	}
@@ -70,7 +284,7 @@ func (m *Machine) Standing() election.Eligibility {
 // eligible reports whether a member may be elected, as we see it: a candidate of last resort is a
 // rival only of such. If we have found the leader lost, a member that is a candidate next is about
 // to find that out, too.
-func (m *Machine) eligible(peer *member) bool {
+func (m *stance) eligible(peer *member) bool {
 	switch peer.eligibility {
 	case election.Eligible:
 		return !peer.down
@@ -84,7 +298,7 @@ func (m *Machine) eligible(peer *member) bool {
 
 // reconsider has a member that stands aside stand after all, if no leader
 // appears within 2·T.
-func (m *Machine) reconsider() {
+func (m *stance) reconsider() {
 	if m.tenure.Draining() {
 		return // the members have not been notified yet
 	}
@@ -93,98 +307,9 @@ func (m *Machine) reconsider() {
 	}
 }
 
-// resign steps down: this member stands aside until a later leadership that lasted has ended.
-func (m *Machine) resign() {
-	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {
-		return // nothing to give up
-	}
-	m.maintenance.Hold(m.now, election.None)
-	m.resignUntilAbove(max(m.seen.Highest(), 1))
-	m.note("resigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
-	m.makeWay("it resigned")
-}
-
-// close gives up the lead for good: this process is about to end, once its work has stopped.
-func (m *Machine) close() {
-	if m.closing {
-		return
-	}
-	m.closing, m.lastResort = true, false
-	m.note("closes", m.cfg.Self.ID, election.Token{}, "")
-	m.makeWay("it closes")
-}
-
-// makeWay has this member neither lead nor claim: its reason to stand aside is set.
-func (m *Machine) makeWay(why string) {
-	switch {
-	case m.tenure.Leading():
-		m.stepDown(why)
-	case m.tenure.Mine(m.tenure.Next()): // on its way to the disk: no member has received it
-		m.withdraw()
-	case m.tenure.Leaderless():
-		m.reconsider()
-	}
-}
-
-// standAgain lets this member take part anew, if nothing else holds it back.
-func (m *Machine) standAgain(why string) {
-	if m.eligibility() != election.Eligible || !m.tenure.Started() {
-		return
-	}
-	if m.undecided() {
-		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
-		m.discover("others may have found a leader while it stood aside")
-		return
-	}
-	m.preempt()
-}
-
-// setHealth records the result of this member's own check. An unhealthy member gives up the lead
-// and does not claim; with LeadUnhealthy it does if there was no leader for 2·T and no healthy
-// member is in reach.
-func (m *Machine) setHealth(ok bool) {
-	if m.unhealthy == !ok {
-		return
-	}
-	m.unhealthy, m.lastResort = !ok, false
-	if !ok {
-		if !m.tenure.Leading() || !m.maintenance.On(m.now) { // else when the pause ends: see endUnfounded
-			m.makeWay("it is unhealthy")
-		}
-		return
-	}
-	m.alarms.Cancel(timerEligible)
-	m.standAgain("it is healthy again")
-	if m.tenure.Leaderless() {
-		m.reconsider() // it may have resigned, too
-	}
-}
-
-// Paused returns when a pause ends, zero without a pause, and the member that keeps the lead until
-// then.
-func (m *Machine) Paused() (time.Time, election.ID) { return m.maintenance.Until(m.now) }
-
-// setCandidacy records whether there is anything to do for this member as a leader. While there is
-// nothing it gives up the lead and does not claim, even if no member does.
-func (m *Machine) setCandidacy(on bool) {
-	if m.retired == !on {
-		return
-	}
-	m.retired = !on
-	if !on {
-		m.note("retires", m.cfg.Self.ID, m.tenure.Held(), "there is nothing to do for it as a leader")
-		m.makeWay("there is nothing to do for it as a leader")
-		return
-	}
-	m.standAgain("there is something to do for it as a leader")
-	if m.tenure.Leaderless() {
-		m.reconsider() // it may have resigned, too
-	}
-}
-
 // tryLastResort makes an unhealthy member a candidate, if it may be and no healthy member is in
 // sight that could lead instead.
-func (m *Machine) tryLastResort() {
+func (m *stance) tryLastResort() {
 	if !m.unhealthy || !m.cfg.LeadUnhealthy {
 		return
 	}
@@ -200,20 +325,57 @@ func (m *Machine) tryLastResort() {
 // needsNoLastResort: there is a leader, or a healthy member that may lead.
 func (s *standing) needsNoLastResort() { s.lastResort = false }
 
-// campaign begins a contest because the user asks for it.
-func (m *Machine) campaign() {
-	m.note("campaigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
-	if m.resigned > 0 || m.retired {
-		m.resignUntilAbove(0)
-		m.retired = false
-		m.alarms.Cancel(timerEligible)
-		if m.tenure.Leaderless() {
-			m.reconsider()                  // it may be unhealthy, too
-			m.standAgain("it was asked to") // the members hold a contest without it
+// AdmitTransfer reports whether this member, the leader, can hand the lead over to a member: nil,
+// [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps [election.ErrUnfit] and
+// has the reason. To hand it over to itself is nothing to do.
+func (m *stance) AdmitTransfer(to election.ID) error {
+	i, ok := m.index[to]
+	switch {
+	case !ok:
+		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
+	case !m.tenure.Leading():
+		return fmt.Errorf("member %s: %w", m.cfg.Self.ID, election.ErrNotLeading)
+	case i == m.me:
+		return nil
+	}
+	peer := &m.members[i]
+	if state := peer.state; peer.down || state != election.StateUp {
+		if state == election.StateUnknown || state == election.StateUp {
+			state = "not reached yet"
+		}
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, state)
+	}
+	if !peer.eligibleNext() {
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, peer.eligibility)
+	}
+	if m.cfg.NoPreempt {
+		return nil
+	}
+	for j := len(m.members) - 1; j > i; j-- {
+		if other := &m.members[j]; j != m.me && !other.down && other.state == election.StateUp && other.eligibleNext() {
+			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, other.ID, to)
 		}
 	}
-	if m.tenure.Started() && m.mode == idle && !m.tenure.Next().Defined() {
-		m.step(election.Event{Kind: election.Campaign})
+	return nil
+}
+
+// leaveTo takes note of the member that is to claim behind a leadership, if none above that is known.
+func (m *stance) leaveTo(heir election.ID, behind election.Token) {
+	if m.tenure.Held().Above(behind) {
+		return
 	}
-	m.preempt()
+	if heir == m.cfg.Self.ID {
+		m.resignUntilAbove(0) // it is asked to lead
+	}
+	m.disinherit()
+	if heir != election.None {
+		m.bequeath(heir)
+		m.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))
+	}
+}
+
+// disinherit leaves the lead to the winner.
+func (m *stance) disinherit() {
+	m.bequeath(election.None)
+	m.alarms.Cancel(timerHeir)
 }
