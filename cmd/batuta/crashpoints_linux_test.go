@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,4 +93,117 @@ func ledOnce(t *testing.T, trace []string, algorithm, dir string) (epoch uint64,
 		t.Errorf("%v: %s", err, stderr.String())
 	}
 	return epoch, err != nil
+}
+
+// A member that joins, receives leadership by a transfer and gives it back is killed at such a call. It starts again,
+// and the cluster has one leader under an epoch that is no lower than any that was announced.
+func TestCrashPointsOfAJoiningMember(t *testing.T) {
+	fulltest.Parallel(t)
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		if os.Getenv("BATUTA_TEST_NETNS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("no strace here")
+	}
+	for _, algorithm := range []string{"bully", "quorum"} {
+		for _, call := range fulltest.Size([]string{"fdatasync"}, []string{"pwrite64", "fdatasync", "fsync", "renameat", "mkdirat"}) {
+			t.Run(algorithm+"/"+call, func(t *testing.T) {
+				fulltest.Parallel(t)
+				for n := 1; ; n++ {
+					trace := []string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}
+					if !joinedOnce(t, trace, algorithm) || t.Failed() {
+						if n == 1 {
+							t.Error("it is killed at no call")
+						}
+						t.Logf("%d crash points", n-1)
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// joinedOnce has a member join, lead and follow again, and reports whether it was killed meanwhile. Then it starts again.
+func joinedOnce(t *testing.T, trace []string, algorithm string) (killed bool) {
+	t.Helper()
+	c := newCrew(t, 2, []string{"--algorithm", algorithm, "--preempt=false", "--events", "off", "--t-max", "20ms", "--t-process", "100ms", "--heartbeat", "20ms"})
+	defer c.killAll()
+	c.dir, c.verb, c.command = t.TempDir(), "agent", []string{}
+	pidFile := filepath.Join(c.dir, "pid")
+	all := c.members
+	_, address, _ := strings.Cut(all[0], "=")
+	c.members = all[:1]
+	c.start("1")
+	c.members = []string{"", all[1]} // it has no list
+	c.wrap = func(_ int, argv []string) []string {
+		return append(append(slices.Clone(trace), "bash", "-c", `echo $$ >"`+pidFile+`"; exec -a batuta "$0" "$@"`, os.Args[0]), joining(argv[1:], address)...)
+	}
+	c.start("2")
+	top := c.epochAt("1")
+	for _, to := range []string{"2", "1"} {
+		if !c.handedTo(to) {
+			break
+		}
+		top = max(top, c.epochAt("1"))
+	}
+	select {
+	case <-c.dead["2"]:
+		killed = true
+	default:
+		text, _ := os.ReadFile(pidFile)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		syscall.Kill(pid, syscall.SIGTERM)
+		<-c.dead["2"]
+	}
+	top = max(top, c.epochAt("1"))
+	c.wrap = func(_ int, argv []string) []string {
+		return append([]string{"bash", "-c", `exec -a batuta "$0" "$@"`, os.Args[0]}, joining(argv[1:], address)...)
+	}
+	c.start("2")
+	c.members = all
+	c.agree("after the next start")
+	if after := c.epochAt("2"); after < top {
+		t.Errorf("epoch %d was announced, and the leader has epoch %d", top, after)
+	}
+	return killed
+}
+
+// joining makes flags of a member with a list those of one that joins.
+func joining(argv []string, address string) (flags []string) {
+	for i := 0; i < len(argv); i++ {
+		if argv[i] == "--member" {
+			i++
+			continue
+		}
+		flags = append(flags, argv[i])
+	}
+	return append(flags, "--join", address)
+}
+
+// epochAt is the epoch of the leader that a member names; 0: none.
+func (c *crew) epochAt(id string) uint64 { return c.leaderAt(id).Epoch }
+
+// handedTo hands leadership to a member, and reports whether it leads before member 2 has ended.
+func (c *crew) handedTo(id string) bool {
+	for began := time.Now(); c.watch.Given(began, time.Now()) < agreeWithin; time.Sleep(20 * time.Millisecond) {
+		l := c.leaderAt("1")
+		if l.Leader == id {
+			return true
+		}
+		select {
+		case <-c.dead["2"]:
+			return false
+		default:
+			if l.Leader != "" {
+				c.ask("POST", l.Leader, "/v1/transfer", `{"id":"`+id+`"}`)
+			}
+		}
+	}
+	c.T.Fatalf("member %s does not lead", id)
+	return false
 }

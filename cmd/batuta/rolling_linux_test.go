@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
@@ -72,20 +73,24 @@ func (c *crew) to(step rolled, flags []string) {
 	}
 }
 
+// leaderAt is the leader that a member names; none: it names none, or does not answer.
+func (c *crew) leaderAt(id string) (l api.Leader) {
+	client := &http.Client{Timeout: 5 * time.Second}
+	resp, err := client.Get("http://" + c.http[id] + "/v1/leader")
+	if err != nil {
+		return l
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		_ = json.NewDecoder(resp.Body).Decode(&l)
+	}
+	return l
+}
+
 // leaders are the leaders that the members name; empty: none, or no answer.
 func (c *crew) leaders() (ids []string) {
 	for id := range c.http {
-		var l struct {
-			ID string `json:"leader"`
-		}
-		client := &http.Client{Timeout: 5 * time.Second}
-		if resp, err := client.Get("http://" + c.http[id] + "/v1/leader"); err == nil {
-			if resp.StatusCode == http.StatusOK {
-				_ = json.NewDecoder(resp.Body).Decode(&l)
-			}
-			resp.Body.Close()
-		}
-		ids = append(ids, l.ID)
+		ids = append(ids, c.leaderAt(id).Leader)
 	}
 	return ids
 }
