@@ -179,6 +179,9 @@ func (n *Node) drain() {
 func (n *Node) step(ev election.Event) {
 	passed := n.clock.Now()
 	n.stepped, n.steppedAgo = passed, passed-n.stepped
+	if ev.Kind == election.Received {
+		n.rhythm.takesIn(passed, ev.Message)
+	}
 	now := time.Now() // for people: the Machine's time goes on if the wall clock is set back
 	actions := n.stepCore(n.born.Add(passed), ev)
 	rest := n.tellLost(now)
@@ -216,7 +219,7 @@ func (n *Node) do(a election.Action, now time.Time) {
 		n.save(a.State)
 	case election.Send:
 		n.sent[string(a.Message.Kind)]++
-		n.rhythm.sends(n.clock.Now(), a.To, a.Message)
+		n.rhythm.sends(n.stepped, a.To, a.Message)
 		n.net.Send(a.To, a.Message)
 	case election.Dial:
 		if a.Address != "" {

@@ -113,7 +113,6 @@ func (n *Node) hear(ev election.Event) {
 	switch ev.Kind {
 	case election.Received:
 		n.counters.Received(ev.Message.Kind)
-		n.rhythm.takesIn(n.clock.Now(), ev.Message)
 	case election.LinkUp:
 		n.met = true
 	}

@@ -16,7 +16,7 @@ import (
 var profiles = map[string]election.Timing{
 	"lan":   {Heartbeat: election.DefaultHeartbeat, TMax: election.DefaultTMax, TProcess: election.DefaultTProcess}, // T = 600 ms
 	"wan":   {Heartbeat: 300 * time.Millisecond, TMax: 500 * time.Millisecond, TProcess: time.Second},               // T = 2 s
-	"sharp": {Heartbeat: 3 * time.Millisecond, TMax: 3 * time.Millisecond, TProcess: 15 * time.Millisecond},         // T = 21 ms
+	"sharp": {Heartbeat: 5 * time.Millisecond, TMax: 3 * time.Millisecond, TProcess: 17 * time.Millisecond},         // T = 23 ms
 }
 
 func profileNames() []string { return slices.Sorted(maps.Keys(profiles)) }
