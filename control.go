@@ -247,7 +247,7 @@ func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
 	}
 	n.metas[id] = pairs
 	n.elections.learn(id, pairs)
-	n.cfg.Logger.Info("meta", "member", id, "pairs", len(pairs))
+	n.cfg.Logger.Info("metadata changed", "member", id, "pairs", len(pairs))
 	n.history.add(Event{Time: now, Kind: EventMeta, View: v, Member: id, Meta: pairs})
 	if waited && v.Ready() {
 		n.cfg.Logger.Info("ready", "leader", id, "epoch", v.Token.Epoch)

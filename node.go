@@ -254,7 +254,7 @@ func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status != election.StateUp {
 		n.rhythm.forgets(a.Member)
 	}
-	n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
+	n.cfg.Logger.Info("member state changed", "member", a.Member, "state", string(a.Status))
 	n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
 		Member: a.Member, State: a.Status, Address: n.address(a.Member)})
 	if a.Status == election.StateRemoved {
@@ -303,7 +303,7 @@ func (n *Node) elect(a election.Action, now time.Time) {
 		v.Token = a.Token
 		v.unready = v.unready && v.waits()
 		n.history.add(Event{Time: now, Kind: EventRenewed, View: v})
-		n.cfg.Logger.Info("renewed", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
+		n.cfg.Logger.Info("leadership renewed", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
 		if a.Token.Leader.ID == n.id && n.cfg.AwaitReady && v.Ready() {
 			publishReady(n, a.Token)
 		}
@@ -317,7 +317,7 @@ func (n *Node) elect(a election.Action, now time.Time) {
 	v := View{Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}
 	v.unready = v.waits()
 	n.history.add(Event{Time: now, Kind: EventLeader, View: v})
-	n.cfg.Logger.Info("leader", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
+	n.cfg.Logger.Info("a member leads", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
 }
 
 func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
@@ -326,7 +326,7 @@ func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
 	n.lost[cause]++
 	n.history.add(Event{Time: now, Kind: EventLost, View: View{
 		Election: n.cfg.Election, Since: now, Lost: token, Cause: cause, LastSeen: now.Add(-n.silence(token, cause))}})
-	n.cfg.Logger.Info("lost", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
+	n.cfg.Logger.Info("leadership ended", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
 }
 
 // save writes the state beside the loop: a disk may be slow.

@@ -453,7 +453,7 @@ func (n *Node) noteStanding() {
 		return
 	}
 	why := n.whyIneligible()
-	n.cfg.Logger.Info("standing", "was", string(n.standing), "is", string(now), "why", why)
+	n.cfg.Logger.Info("eligibility changed", "was", string(n.standing), "is", string(now), "why", why)
 	n.standing, n.stood = now, time.Now()
 	n.history.add(Event{Time: n.stood, Kind: EventStanding, View: n.view(), Standing: now, Why: why})
 	if now == StandingUnsaved && n.disk.err == nil {

@@ -306,13 +306,13 @@ func (e *Election) tellLost(token batuta.Token, cause batuta.Cause) {
 	now := time.Now()
 	e.lost[cause]++
 	e.history.add(batuta.Event{Time: now, Kind: batuta.EventLost, View: batuta.View{Election: e.cfg.Election, Since: now, Lost: token, Cause: cause}})
-	e.cfg.Logger.Info("lost", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
+	e.cfg.Logger.Info("leadership ended", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
 }
 
 func (e *Election) tellLeader(token batuta.Token, address string) {
 	now := time.Now()
 	e.history.add(batuta.Event{Time: now, Kind: batuta.EventLeader, View: batuta.View{Election: e.cfg.Election, Token: token, Address: address, Since: now}})
-	e.cfg.Logger.Info("leader", "leader", token.Leader.ID, "epoch", token.Epoch)
+	e.cfg.Logger.Info("a member leads", "leader", token.Leader.ID, "epoch", token.Epoch)
 }
 
 // wake has the record looked at.

@@ -336,7 +336,7 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 				a.reload()
 			default:
 				a.leaving = time.Now()
-				a.log.Info("leaving", "signal", s.String())
+				a.log.Info("this member leaves", "signal", s.String())
 				a.job.stop(s)
 				return nil
 			}
@@ -406,7 +406,7 @@ func (a *agentRun) reload() {
 		a.log.Error("reload failed in part: a file with an error is used as it was read before, and a line of --http-token-file with an error permits nothing; fix it and send SIGHUP again", "error", err)
 		return
 	}
-	a.log.Info("reloaded", "log-level", level.String())
+	a.log.Info("settings and files are reloaded", "log-level", level.String())
 }
 
 // freshLevel is the log level of the --config file as it is now, which may have keys of

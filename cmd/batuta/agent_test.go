@@ -81,7 +81,7 @@ func TestReload(t *testing.T) {
 	stderr := bufio.NewScanner(a.stderr)
 	for _, step := range []struct{ file, want string }{
 		{"log-level: loud\n", `--log-level \"loud\": use debug`},
-		{"log-level: debug\n", "msg=reloaded log-level=DEBUG"},
+		{"log-level: debug\n", "are reloaded\" log-level=DEBUG"},
 	} {
 		write(step.file)
 		if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -253,7 +253,7 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 				a.log.Error("reload failed in part: a file with an error is used as it was read before; fix it and send SIGHUP again", "error", err)
 			}
 		} else if s != syscall.SIGPIPE {
-			a.log.Info("leaving", "signal", s.String())
+			a.log.Info("this node leaves", "signal", s.String())
 			break
 		}
 	}

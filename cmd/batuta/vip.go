@@ -34,7 +34,7 @@ reach whichever machine leads.
 The addresses are given back before another member leads: on SIGTERM, when leadership ends,
 and when the device has no carrier. If batuta is killed or stuck, another process of it
 gives them back; with --algorithm quorum before the lease ends.
-If all its processes are killed at once, the kernel takes them away after 4 s.
+If all its processes are killed at once, the kernel takes them away within 5 s.
 What an earlier run has left is taken away at the start.
 
 It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,

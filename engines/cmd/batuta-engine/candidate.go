@@ -301,7 +301,7 @@ func (c *candidate) work(signals <-chan os.Signal) error {
 		case s := <-signals:
 			waiting = c.pass(s)
 			if sig, ok := s.(syscall.Signal); ok && !waiting {
-				c.log.Info("leaving", "signal", s.String())
+				c.log.Info("this candidate leaves", "signal", s.String())
 				cancel(run.StopSignal{Signal: sig})
 			}
 		}
