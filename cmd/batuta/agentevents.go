@@ -99,7 +99,7 @@ func (a *agentRun) nextSteps(ready api.Line) (text string) {
 	}
 	if a.address != "" && !strings.HasPrefix(a.address, "unix:") {
 		scheme := "http"
-		if f.security.on() {
+		if f.security.servesTLS(f.http) {
 			scheme = "https"
 		}
 		text += fmt.Sprintf("Dashboard: %s://%s   Ask it: batuta status --agent %[2]s\n", scheme, a.address)
