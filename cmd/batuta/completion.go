@@ -26,6 +26,7 @@ var choices = map[string][]string{
 	"listen":     nil,
 	"log-format": {"text", "json"},
 	"log-level":  {"debug", "info", "warn", "error"},
+	"output":     {"text", "json", "jsonl"},
 	"probe":      {"all", "descending"},
 	"profile":    profileNames(),
 	"takeover":   quorum.Takeovers(),
