@@ -207,3 +207,85 @@ func (c *crew) handedTo(id string) bool {
 	c.T.Fatalf("member %s does not lead", id)
 	return false
 }
+
+// A member is killed at the calls that only a compaction of its log makes once it has started. No change of priority
+// that was acknowledged is lost.
+func TestCrashPointsOfACompaction(t *testing.T) {
+	if !fulltest.Enabled() {
+		t.Skip("set BATUTA_TEST_FULL=1: hundreds of changes come before each compaction")
+	}
+	fulltest.Parallel(t)
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		if os.Getenv("BATUTA_TEST_NETNS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("no strace here")
+	}
+	c := newCrew(t, 2, []string{"--algorithm", "quorum", "--preempt=false", "--events", "off", "--t-max", "20ms", "--t-process", "100ms", "--heartbeat", "20ms"})
+	c.dir, c.verb, c.command = t.TempDir(), "agent", []string{}
+	last := 0
+	change := func() bool {
+		_, address, _ := strings.Cut(c.members[0], "=")
+		leader := c.leaderAt("1").Leader
+		if leader == "1" { // which is to change by the other
+			c.ask("POST", "1", "/v1/transfer", `{"id":"2"}`)
+			return false
+		}
+		return leader != "" && c.ask("POST", leader, "/v1/members", fmt.Sprintf(`{"id":"1","address":"%s","priority":%d}`, address, last+1))
+	}
+	kept := func() int {
+		out, err := exec.Command("batuta", "members", "--json", "--agent", c.http["2"]).Output()
+		var list []struct{ Priority int }
+		if err != nil || json.Unmarshal(out, &list) != nil || len(list) != 2 {
+			t.Fatalf("the members are %s (%v)", out, err)
+		}
+		return max(list[0].Priority, list[1].Priority) // of the two only one has a priority
+	}
+	c.start("1")
+	for _, call := range []string{"renameat", "fsync"} {
+		c.wrap = nil
+		c.start("2")
+		c.agree("before " + call)
+		for first := last; last < first+240; { // of 256 records, after which it compacts
+			if change() {
+				last++
+			}
+		}
+		c.send("2", syscall.SIGTERM)
+		<-c.dead["2"]
+		c.wrap = func(_ int, argv []string) []string {
+			return append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "inject=" + call + ":signal=KILL:when=1",
+				"bash", "-c", `exec -a batuta "$0" "$@"`, os.Args[0]}, argv[1:]...)
+		}
+		c.start("2")
+		killed := 0
+		for range 400 {
+			if change() {
+				last++
+				continue
+			}
+			select {
+			case <-c.dead["2"]:
+				killed++
+			case <-time.After(20 * time.Millisecond): // it does not lead yet
+				continue
+			}
+			break
+		}
+		if killed == 0 {
+			t.Fatalf("%s: it is not killed", call)
+		}
+		c.wrap = nil
+		c.start("2")
+		c.agree("after " + call)
+		if now := kept(); now != last && now != last+1 { // the last change may be on disk, and its answer lost
+			t.Errorf("%s: priority %d was acknowledged, and it is %d", call, last, now)
+		} else {
+			last = now
+		}
+		c.send("2", syscall.SIGTERM)
+		<-c.dead["2"]
+	}
+	t.Logf("%d changes", last)
+}
