@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 		case "client-go":
 			standByClientGo(os.Args[2], os.Args[3:6], os.Args[6:])
 			return
+		case "nats-key", "set-nx":
+			standByOwnWay(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
+			return
 		case "run", "agent", "status", "watch", "guard":
 			os.Exit(execute(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
 		}
