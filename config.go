@@ -126,7 +126,7 @@ func (c Config) Validate() error {
 	if c.Algorithm == nil {
 		fault("no algorithm: set Algorithm, for example to bully.New()")
 	} else if name := c.Algorithm.Name(); !election.Printable(name, election.MaxID) {
-		fault("algorithm name %.64q: the members tell it each other, so it must print and take at most %d bytes", name, election.MaxID)
+		fault("algorithm name %.64q: members send it to each other, so it must be printable and take at most %d bytes", name, election.MaxID)
 	}
 	for _, name := range []struct{ field, value string }{{"cluster", c.Cluster}, {"election", c.Election}} {
 		if len(name.value) > election.MaxID {
@@ -295,7 +295,7 @@ func (c Config) checkMembers() (faults []error) {
 			continue
 		}
 		if ids[m.ID] {
-			fault("member %s stands twice in the list: give each member its own id", m.ID)
+			fault("member %s is in the list twice: give each member its own id", m.ID)
 		}
 		ids[m.ID] = true
 		if first == election.None {

@@ -35,7 +35,7 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 		{"an algorithm's name", Config{Algorithm: renamed{bully.New(), "\x1b[31m"}}, []string{`algorithm name "\x1b[31m"`}},
 		{"too many bytes", Config{ID: "0", Peers: crowd(2000, 255)}, []string{"member list is full"}},
 		{"mixed kinds", Config{ID: "1", Peers: []Peer{member("two", "127.0.0.1:7402")}}, []string{"id two is of another kind (name) than 1 (integer)"}},
-		{"twice", Config{ID: "1", Peers: []Peer{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
+		{"twice", Config{ID: "1", Peers: []Peer{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 is in the list twice"}},
 		{"one address", Config{ID: "1", Peers: []Peer{member("2", "127.0.0.1:1"), member("3", "localhost:1")}}, []string{"members 2 and 3 have one address"}},
 		{"own address", Config{ID: "1", Peers: []Peer{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
 		{"everywhere, and nobody to learn from where it is reached", Config{Listen: "0.0.0.0:7400"}, []string{"Config.Advertise"}},

@@ -232,7 +232,7 @@ func (c Config) checkMeta(pairs map[string]string) error {
 		return config("meta: %w", err)
 	}
 	if len(pairs) > 0 && c.Wire != nil {
-		return config("meta: another protocol than batuta's own has no place for what a member tells of itself: leave out Wire, or Meta and AwaitReady")
+		return config("meta: only batuta's own protocol carries the metadata of a member: leave out Wire, or Meta and AwaitReady")
 	}
 	return nil
 }
@@ -355,7 +355,7 @@ func (n *Node) followed(ctx context.Context, from Token, id ID) error {
 		case v.Token.Leader.ID == id:
 			return nil
 		default:
-			return fmt.Errorf("member %s leads instead of %s, which has not claimed the lead in time", v.Token.Leader.ID, id)
+			return fmt.Errorf("member %s leads instead of %s, which has not claimed leadership in time", v.Token.Leader.ID, id)
 		}
 	}
 	if ctx.Err() != nil {

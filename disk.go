@@ -77,7 +77,7 @@ func (c Config) checkAlgorithm() (faults []error) {
 		}
 	}
 	if durable(c.Algorithm) && c.DataDir == "" {
-		faults = append(faults, config("no data directory: algorithm %s keeps its promise only with what it has said on disk; set one, of this member alone", c.Algorithm.Name()))
+		faults = append(faults, config("no data directory: algorithm %s keeps its promise only if all that it has sent is on disk; set one that no other member uses", c.Algorithm.Name()))
 	}
 	if durable(c.Algorithm) && c.Wire != nil {
 		faults = append(faults, config("algorithm %s does not go with another wire", c.Algorithm.Name()))

@@ -74,7 +74,7 @@ func (n *Node) Election(name string, options ...ElectionOption) *Election {
 		e.err = config("%w", err)
 	case e.own():
 	case n.named == nil:
-		e.err = config("election %q: another wire than batuta's own has the cluster's election alone", name)
+		e.err = config("election %q: only batuta's own wire carries named elections", name)
 	}
 	return e
 }
@@ -438,7 +438,7 @@ func (n *Node) request(ctx context.Context, r named.Request) error {
 	var number uint64
 	err := n.call(ctx, func() {
 		if n.named == nil {
-			answer <- named.Reply{Error: "another wire than batuta's own has the cluster's election alone"}
+			answer <- named.Reply{Error: "only batuta's own wire carries named elections"}
 			return
 		}
 		var actions []election.Action

@@ -233,7 +233,7 @@ func TestLeadOfANamedElection(t *testing.T) {
 			t.Errorf("Lead gives %v", err)
 		}
 		expect("", "2")
-		if err := a.Transfer(t.Context(), "1"); err == nil || !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), "does not stand") {
+		if err := a.Transfer(t.Context(), "1"); err == nil || !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), "is not a candidate") {
 			t.Errorf("to one that does not stand: %v", err)
 		}
 		boom := errors.New("boom")
@@ -272,7 +272,7 @@ func TestDrainWhereNobodyLeads(t *testing.T) {
 		c.StartAll()
 		time.Sleep(5 * time.Second)
 		err := c.Node("1").Drain(t.Context(), "1", false)
-		if !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), "this member does not stand to be it (observer)") {
+		if !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), "this member is no candidate (observer)") {
 			t.Errorf("got %v", err)
 		}
 	})

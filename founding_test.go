@@ -23,7 +23,7 @@ func TestANewcomerThatReachesNobodyFoundsNothing(t *testing.T) {
 		})
 		time.Sleep(time.Minute) // virtual
 		s := statusOf(n)
-		if s.Role != RoleUndefined || s.Standing != StandingJoining || !strings.Contains(s.StandingWhy, "nobody answers at "+c.members[0].Addr) {
+		if s.Role != RoleUndefined || s.Standing != StandingJoining || !strings.Contains(s.StandingWhy, "no member answers at "+c.members[0].Addr) {
 			t.Errorf("role %s, standing %s: %q", s.Role, s.Standing, s.StandingWhy)
 		}
 		hasNotClaimed(t, n)
@@ -96,10 +96,10 @@ func TestFoundingThatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
 		"above zero":            {Expect: -1},
 		"leave one of them out": {Expect: 2, Bootstrap: true},
-		"quorum founds a cluster by its list of members alone": {Expect: 3, DataDir: "data", Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}}, ID: "1"},
-		"algorithm quorum founds":                              {Bootstrap: true, DataDir: "data", Join: []string{"127.0.0.1:7402"}},
-		"founds nothing":                                       {Observer: true, Bootstrap: true},
-		"the list has 2":                                       {ID: "1", Expect: 3, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}, {ID: "2", Addr: "127.0.0.1:7402"}}},
+		"quorum creates a cluster only from its list of members": {Expect: 3, DataDir: "data", Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}}, ID: "1"},
+		"algorithm quorum creates":                               {Bootstrap: true, DataDir: "data", Join: []string{"127.0.0.1:7402"}},
+		"founds nothing":                                         {Observer: true, Bootstrap: true},
+		"the list has 2":                                         {ID: "1", Expect: 3, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}, {ID: "2", Addr: "127.0.0.1:7402"}}},
 	} {
 		c.Algorithm = bully.New()
 		if strings.Contains(want, "quorum") {

@@ -358,7 +358,7 @@ func TestASecondProcessThatJoinsGivesUp(t *testing.T) {
 		}
 		defer second.Close()
 		awaitEnd(t, second)
-		if err := second.Err(); err == nil || !strings.Contains(err.Error(), "id 2 is in use by the process at "+c.members[1].Addr+", as member 1 says") {
+		if err := second.Err(); err == nil || !strings.Contains(err.Error(), "id 2 is in use by the process at "+c.members[1].Addr+", as member 1 reports") {
 			t.Errorf("got %v; want it to name %s", err, c.members[1].Addr)
 		}
 		if now := c.agree("2"); now != token {

@@ -209,7 +209,7 @@ func (c Config) checkFounding() error {
 	_, own := c.Algorithm.(machine.CoreMaker)
 	switch {
 	case own && (c.Bootstrap || c.Expect > 0):
-		return config("bootstrap and expect: algorithm %s founds a cluster by its list of members alone; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
+		return config("bootstrap and expect: algorithm %s creates a cluster only from its list of members; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
 	case c.Witness && !own:
 		return config("witness: algorithm %s has no votes: leave it out, or use quorum; Config.Observer follows and never leads", c.Algorithm.Name())
 	case c.Witness && count < 2 && len(c.Join) == 0:
@@ -240,7 +240,7 @@ func (n *Node) awaited() string {
 	case aside == election.IneligibleUnfounded:
 	case aside == election.IneligibleJoining && len(n.cfg.Join) > 0 && n.machine.Highest() == 0:
 		if _, best := n.machine.(*machine.Machine); !best {
-			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a list of members alone, on members without Config.Join", strings.Join(n.cfg.Join, ", "))
+			return fmt.Sprintf("it joins through %s, and has learned of no leader: this algorithm creates a cluster only from a list of members, on members without Config.Join", strings.Join(n.cfg.Join, ", "))
 		} else if !n.cfg.newcomer() {
 			return ""
 		}
@@ -259,9 +259,9 @@ func (n *Node) awaited() string {
 	case known == 1 && n.insecure != "":
 		return n.insecure
 	case known == 1:
-		return fmt.Sprintf("nobody answers at %s, and it founds no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(n.cfg.Join, ", "))
+		return fmt.Sprintf("no member answers at %s, and it creates no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(n.cfg.Join, ", "))
 	}
-	return fmt.Sprintf("%d members know each other, none of them has heard of a leader, and none founds a cluster by itself: start one of them with Config.Bootstrap, once, or all with Config.Expect", known)
+	return fmt.Sprintf("%d members know each other, none of them has learned of a leader, and none creates a cluster by itself: start one of them with Config.Bootstrap, once, or all with Config.Expect", known)
 }
 
 // sayAwaited logs for what this member waits, again and again until it does not.
@@ -392,7 +392,7 @@ func (n *Node) locate(ctx context.Context, addrs []string) bool {
 	return n.call(ctx, func() {
 		n.cfg.Advertise = addr
 		n.transport.Advertise(addr)
-		n.cfg.Logger.Warn("the others reach this member here, as its connections tell; Config.Advertise sets another", "address", addr)
+		n.cfg.Logger.Warn("the others reach this member here, as its connections show; Config.Advertise sets another", "address", addr)
 		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: n.machine.Self(), Address: addr}})
 	}) == nil
 }
@@ -416,7 +416,7 @@ func (c Config) checkReach() error {
 	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID || !everywhere(p.Addr) }) {
 		return nil
 	}
-	return config("listen address %q is every address of this machine, and nobody is named from whom this member could learn which of them the others reach: set Config.Advertise to HOST:PORT, or listen on one address", c.Listen)
+	return config("listen address %q is every address of this machine, and no other member is named that could report which of them it reaches: set Config.Advertise to HOST:PORT, or listen on one address", c.Listen)
 }
 
 // duplicateID notes that members refuse this member because its id is in use.
@@ -438,7 +438,7 @@ func (n *Node) sameID(holder string, by ID) {
 	if holder == "" {
 		where = "a process that has started later"
 	}
-	n.fail(config("id %s is in use by %s, as member %s says: give each process its own id", n.id, where, by))
+	n.fail(config("id %s is in use by %s, as member %s reports: give each process its own id", n.id, where, by))
 }
 
 // duplicatePause is longer than a Machine waits between two dials.

@@ -134,7 +134,7 @@ func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
 		return fmt.Errorf("member %s: %w", id, ErrNotMember)
 	case err == nil && id != n.id:
 		if err = n.awaitChange(ctx, id, func() bool { return !n.machine.Knows(id) }); force && errors.Is(err, errUndecided) {
-			return fmt.Errorf("member %s is on its way out: that is done when more than half of the other voters are back; nobody leads until then", id)
+			return fmt.Errorf("member %s is on its way out: that is done when more than half of the other voters are back; no member leads until then", id)
 		}
 	}
 	return err

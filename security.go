@@ -56,7 +56,7 @@ func (s Security) options() security.Options {
 func (c Config) checkSecurity() []error {
 	o := c.Security.options()
 	if c.Wire != nil && o.On() {
-		return []error{config("security: this wire has no encryption in its protocol: leave Security out, and keep its port from strangers")}
+		return []error{config("security: this wire has no encryption in its protocol: leave Security out, and let only members reach its port")}
 	}
 	if err := o.Check(c.Cluster, string(c.ID)); err != nil {
 		return []error{config("security: %w", err)}

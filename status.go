@@ -351,7 +351,7 @@ func (n *Node) wasSaved(err error) {
 	switch {
 	case err != nil:
 		if n.disk.failed++; was == nil || was.Error() != err.Error() {
-			n.cfg.Logger.Warn("the state cannot be saved: this member follows, and does not stand for election until it can", "error", err)
+			n.cfg.Logger.Warn("the state cannot be saved: this member follows, and is no candidate until it can", "error", err)
 		}
 	case was != nil:
 		n.cfg.Logger.Warn("the state can be saved again", "failed", n.disk.failed)
@@ -376,9 +376,9 @@ func (n *Node) whyIneligible() string {
 		return cmp.Or(n.healthError, "its first check has not ended yet")
 	case StandingResigned:
 		if n.retired {
-			return "Lead has returned, so no work of a leader runs here: it stands again when Lead is called again, or it is asked to campaign"
+			return "Lead has returned, so no work of a leader runs here: it is a candidate again when Lead is called again, or it is asked to campaign"
 		}
-		return "it was asked to step down, and stands again when a later leader's time ends, or nobody leads"
+		return "it was asked to step down, and is a candidate again when a later leader's time ends, or no member leads"
 	case StandingObserver:
 		if n.cfg.Witness {
 			return "it is a witness: it votes, and never leads"
@@ -394,13 +394,13 @@ func (n *Node) whyIneligible() string {
 		return n.whyRefused()
 	case StandingPaused:
 		until, leader := pausedBy(n)
-		return fmt.Sprintf("the cluster is paused until %s: member %s keeps the lead, alive or not; batuta resume ends that", until.UTC().Format(time.RFC3339), leader)
+		return fmt.Sprintf("the cluster is paused until %s: member %s keeps leadership, alive or not; batuta resume ends that", until.UTC().Format(time.RFC3339), leader)
 	case StandingFew:
 		return fmt.Sprintf("it receives fewer than %d members, itself included, and leads only while it receives so many (min-members)", n.cfg.MinMembers)
 	case StandingClosing:
 		return "it closes"
 	case StandingRemoved:
-		return "it is on nobody's list any more"
+		return "it is on no member's list any more"
 	}
 	return ""
 }
@@ -443,7 +443,7 @@ func remedyOf(why wire.Reason) string {
 func (n *Node) noteStanding() {
 	if until, leader := pausedBy(n); until.IsZero() == n.pausing {
 		if n.pausing = !n.pausing; n.pausing {
-			n.cfg.Logger.Warn("the cluster is paused: no other member takes the lead", "until", until, "leader", leader)
+			n.cfg.Logger.Warn("the cluster is paused: no other member takes over", "until", until, "leader", leader)
 		} else {
 			n.cfg.Logger.Warn("the pause of the cluster has ended")
 		}
@@ -457,7 +457,7 @@ func (n *Node) noteStanding() {
 	n.standing, n.stood = now, time.Now()
 	n.history.add(Event{Time: n.stood, Kind: EventStanding, View: n.view(), Standing: now, Why: why})
 	if now == StandingUnsaved && n.disk.err == nil {
-		n.cfg.Logger.Warn("the disk does not answer: this member does not stand for election until it does", "error", n.trouble())
+		n.cfg.Logger.Warn("the disk does not answer: this member is no candidate until it does", "error", n.trouble())
 	}
 }
 

@@ -84,7 +84,7 @@ const MaxBacklog = 16384
 // that has stopped reading, or reads too slowly: more than [MaxBacklog] events were
 // waiting for it, and it has missed them. Call Events or Watch again to go on from
 // the present view.
-var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has missed them: read faster, or begin anew at the present view", MaxBacklog)
+var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has missed them: read faster, or begin again at the present view", MaxBacklog)
 
 // Watch yields this member's views in order, none skipped, the present view first,
 // until ctx or the node ends. A view whose leader publishes new metadata

@@ -60,7 +60,7 @@ func (m Meta) Check() error {
 // may be empty. Two keys must not give the same variable (see [MetaVariable]).
 func CheckMeta(pairs map[string]string) error {
 	if len(pairs) > MaxMetaPairs {
-		return fmt.Errorf("%d pairs: a member tells at most %d of itself", len(pairs), MaxMetaPairs)
+		return fmt.Errorf("%d pairs: the metadata of a member has at most %d", len(pairs), MaxMetaPairs)
 	}
 	size := 0
 	variables := map[string]string{}

@@ -22,7 +22,7 @@ func TestCheckMeta(t *testing.T) {
 		{map[string]string{"ciudad": "Logroño"}, ""},
 		{map[string]string{"k": strings.Repeat("x", election.MaxMetaBytes-1)}, ""},
 		{map[string]string{"k": strings.Repeat("x", election.MaxMetaBytes)}, "1025 bytes of keys and values: at most 1024"},
-		{many, "17 pairs: a member tells at most 16 of itself"},
+		{many, "17 pairs: the metadata of a member has at most 16"},
 		{map[string]string{"": "x"}, `key "": begin with a letter`},
 		{map[string]string{"1a": "x"}, "begin with a letter"},
 		{map[string]string{"a b": "x"}, "begin with a letter"},

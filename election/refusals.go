@@ -27,7 +27,7 @@ var (
 	ErrNotLeading = errors.New("not the leader: ask the member that leads")
 	ErrTooFew     = errors.New("it would leave fewer live voters than a majority")
 	ErrNoMajority = errors.New("no member leads that could change the members: start voters until more than half of them reach each other")
-	ErrUnfit      = errors.New("cannot take the lead")
+	ErrUnfit      = errors.New("cannot become the leader")
 )
 
 // Why a membership change is refused.

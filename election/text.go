@@ -55,7 +55,7 @@ func splitAddress(addr string) (host string, port uint64, err error) {
 	if bracketed {
 		inner, bracketed = strings.CutSuffix(inner, "]")
 		if ip, err := netip.ParseAddr(inner); !bracketed || err != nil || !ip.Is6() || !isHostName(ip.Zone()) && ip.Zone() != "" {
-			return "", 0, fmt.Errorf("host %q: in brackets stands an IPv6 address", host)
+			return "", 0, fmt.Errorf("host %q: brackets are for an IPv6 address", host)
 		}
 		return inner, port, nil
 	}

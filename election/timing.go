@@ -63,7 +63,7 @@ func (t Timing) Validate() error {
 		return fmt.Errorf("heartbeat %v, t_max %v, t_process %v: none may be negative", t.Heartbeat, t.TMax, t.TProcess)
 	}
 	if t = t.WithDefaults(); t.Heartbeat >= t.T() {
-		return fmt.Errorf("heartbeat %v is not below T = 2·t_max + t_process = %v: a leader would be suspected between two beats; lower the heartbeat or raise t_max", t.Heartbeat, t.T())
+		return fmt.Errorf("heartbeat %v is not below T = 2·t_max + t_process = %v: a leader would be suspected between two heartbeats; lower the heartbeat or raise t_max", t.Heartbeat, t.T())
 	}
 	if t.Silence != 0 && t.Silence < t.T() {
 		return fmt.Errorf("silence %v is below T = 2·t_max + t_process = %v: an answer may take that long; raise it, or leave it out for T", t.Silence, t.T())

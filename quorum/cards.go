@@ -114,7 +114,7 @@ func (c *cards) voided(p *peer, changed uint64) error {
 	if s := c.roster.of(c.cfg.Self.ID); s != nil {
 		why = ": to come back it takes an empty data directory and Config.Join"
 	}
-	return fmt.Errorf("member %s says%s: %w", p.rank.ID, why, election.ErrRemoved)
+	return fmt.Errorf("member %s reports%s: %w", p.rank.ID, why, election.ErrRemoved)
 }
 
 // departs ends this member once more than half of the present voters have applied its removal:

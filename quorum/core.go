@@ -361,7 +361,7 @@ func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
 	}
 	t := c.Timing.WithDefaults()
 	if lease := a.Lease(t.T()); t.Heartbeat+2*t.TMax > lease {
-		return nil, fmt.Errorf("heartbeat %v and 2·t_max, %v, are above the lease of %v: a leadership would end before its beats are answered; lower the heartbeat or raise t_process", t.Heartbeat, 2*t.TMax, lease)
+		return nil, fmt.Errorf("heartbeat %v and 2·t_max, %v, are above the lease of %v: a leadership would end before its heartbeats are answered; lower the heartbeat or raise t_process", t.Heartbeat, 2*t.TMax, lease)
 	}
 	return newCore(a, c)
 }

@@ -41,7 +41,7 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 	}
 	for i := range c.peers {
 		if o := &c.peers[i]; o.rank.Above(p.rank) && o.link && !c.silent(o) && o.aside == election.Eligible && c.roster.votes(o.number) {
-			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, o.rank.ID, to)
+			return fmt.Errorf("member %s %w: member %s outranks it and would replace it; hand over to that member, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, o.rank.ID, to)
 		}
 	}
 	return nil

@@ -290,7 +290,7 @@ func (c *changes) admitRemoval(s *seat, force bool) error {
 	case all == 0:
 		return fmt.Errorf("%w: it is the only voter, and force does not help: stop it instead", election.ErrTooFew)
 	case 2*live <= all && !force:
-		return fmt.Errorf("%w: %d of the other %d are reached; bring back those that are down, or say force: then nobody leads until more than half of the %d are there", election.ErrTooFew, live, all, all)
+		return fmt.Errorf("%w: %d of the other %d are reached; bring back those that are down, or use force: then no member leads until more than half of the %d are there", election.ErrTooFew, live, all, all)
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	}
 	p.dialing = false
 	if errors.Is(why, election.ErrRemoved) && c.node != nil && c.term() == 0 {
-		c.halt(fmt.Errorf("%s says: %w", id, election.ErrRemoved))
+		c.halt(fmt.Errorf("%s reports: %w", id, election.ErrRemoved))
 		return
 	}
 	if p.link {

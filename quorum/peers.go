@@ -585,7 +585,7 @@ func (c *crew) judge(p *peer, gained, span time.Duration) {
 	if gained < 0 {
 		how = "faster"
 	}
-	c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("the clock of member %s runs %.1f %% %s than this member's, and quorum.Drift allows %.1f %%: while it does, one leader is not sure; mend that member's clock, or this one's",
+	c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("the clock of member %s runs %.1f %% %s than this member's, and quorum.Drift allows %.1f %%: while it does, one leader is not sure; fix that member's clock, or this one's",
 		p.rank.ID, 100*float64(far)/float64(span), how, 100*c.algorithm.drift)})
 }
 

@@ -310,7 +310,7 @@ func (r roster) recovered(voter self, members []election.Member, epoch uint64) (
 		after.put(s)
 	}
 	if !seen[voter.ID] {
-		return r, fmt.Errorf("member %s, whose log this is, is not among the members", voter.ID)
+		return r, fmt.Errorf("this is the log of member %s, which is not among the members", voter.ID)
 	}
 	for _, s := range r.Seats {
 		if !seen[s.ID] {

@@ -86,7 +86,7 @@ func (c *voter) campaign() {
 func (c *voter) goneBack(p *peer) {
 	if c.warnedBack != c.seen {
 		c.warnedBack = c.seen
-		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("member %s says that this member's log has held more than it does: its disk has gone back in time; remove this member, and add it again with an empty data directory", p.rank.ID)})
+		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("member %s reports that this member's log has held more than it does: its disk has gone back in time; remove this member, and add it again with an empty data directory", p.rank.ID)})
 	}
 }
 

@@ -262,10 +262,10 @@ func TestBytesFromAnywhereDoNotPanic(t *testing.T) {
 func TestMetaTellsWhatDiffers(t *testing.T) {
 	p := three()
 	for want, change := range map[string]func(*meta){
-		"fraction is 0.25": func(m *meta) { m.fraction = 0.25 },
-		"fraction is NaN":  func(m *meta) { m.fraction = math.NaN() },
-		"capacity is 9":    func(m *meta) { m.capacity = 9 },
-		"not an overlay":   func(m *meta) { m.id = "\x1b[2J" },
+		"fraction is 0.25":   func(m *meta) { m.fraction = 0.25 },
+		"fraction is NaN":    func(m *meta) { m.fraction = math.NaN() },
+		"capacity is 9":      func(m *meta) { m.capacity = 9 },
+		"that of an overlay": func(m *meta) { m.id = "\x1b[2J" },
 	} {
 		m := p.own
 		change(&m)

@@ -165,14 +165,14 @@ func (c *Config) checkAddresses() (faults []error) {
 		return []error{fmt.Errorf("listen %q: %w", c.Listen, err)}
 	}
 	if !host.IsLoopback() && c.Secret == "" && !c.Insecure {
-		faults = append(faults, fmt.Errorf("listen %s: anybody who reaches it could take part; give a secret file, or say insecure", c.Listen))
+		faults = append(faults, fmt.Errorf("listen %s: every process that reaches it could take part; give a secret file, or set insecure", c.Listen))
 	}
 	if c.Advertise != "" {
 		if host, port, err := splitAddress(c.Advertise); err != nil || host.IsUnspecified() || port == 0 {
 			faults = append(faults, fmt.Errorf("advertise %q: want IP:PORT at which others reach this node", c.Advertise))
 		}
 	} else if host.IsUnspecified() {
-		faults = append(faults, fmt.Errorf("listen %s names no address to tell the others; give advertise", c.Listen))
+		faults = append(faults, fmt.Errorf("listen %s names no address for the others; give advertise", c.Listen))
 	}
 	for _, addr := range c.Join {
 		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" || port == "0" {

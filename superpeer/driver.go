@@ -399,7 +399,7 @@ func (d *driver) consider(m *rules.Message) {
 	if err := d.credible(m); err != nil {
 		d.refuse(err)
 	} else if fenced(m.Kind) && !d.allow(m.Token, m.Version) {
-		d.refuse(errBad{"a version that nobody can have come to"})
+		d.refuse(errBad{"a version that no node can have reached"})
 	} else {
 		d.handle(m)
 	}

@@ -161,7 +161,7 @@ func TestALiarBesideAHolderThatIsItsOwnRegistrar(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			for _, m := range own {
 				if !m.IsSuperPeer() {
-					t.Errorf("%s of %d was deposed by a version that nobody can have come to", m.ID(), nodes)
+					t.Errorf("%s of %d was deposed by a version that no node can have reached", m.ID(), nodes)
 				}
 			}
 			for _, m := range all {

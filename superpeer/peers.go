@@ -63,7 +63,7 @@ func (m *meta) encode() []byte {
 	return append(b, m.service...)
 }
 
-var errMeta = errors.New("what it tells of itself is not an overlay node's")
+var errMeta = errors.New("its metadata is not that of an overlay node")
 
 func decodeMeta(b []byte) (m meta, err error) {
 	if len(b) < 19 || b[0] != metaVersion || int(b[1]&^coreBit) >= len(methods) || len(b) < 19+int(b[18]) {

@@ -39,7 +39,7 @@ type Client struct {
 }
 
 // ErrBehind ends a Watch with a reader that is too slow.
-var ErrBehind = errors.New("the reader is behind: events were lost; watch anew")
+var ErrBehind = errors.New("the reader is behind: events were lost; watch again")
 
 // maxBehind is how many events wait for a reader.
 const maxBehind = 1024

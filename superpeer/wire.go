@@ -158,7 +158,7 @@ func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 	p.mu.Unlock()
 	switch {
 	case w.From == p.self:
-		return m, errBad{"it says that we have sent it"}
+		return m, errBad{"it names this node as its sender"}
 	case from == nil:
 		return m, errStranger
 	case w.To != 0 && w.To != p.self:
@@ -178,7 +178,7 @@ func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 		return m, err
 	}
 	if m.Peer == rules.None && slices.Contains(namesPeer, m.Kind) {
-		return m, errBad{"it names nobody who is listed"}
+		return m, errBad{"it names no listed node"}
 	}
 	if err := p.lists(&w, &m, l); err != nil {
 		return m, err

@@ -94,13 +94,13 @@ func (w *wire) Check(c batuta.Config) error {
 		fault("id %q: on the boss wire it is this member's IP address, such as 172.18.0.5", c.ID)
 	}
 	if c.Priority != 0 {
-		fault("priority %d: on the boss wire members rank by address alone; leave it out", c.Priority)
+		fault("priority %d: on the boss wire members rank by address only; leave it out", c.Priority)
 	}
 	if c.Algorithm != nil && c.Algorithm.Name() != "bully" {
-		fault("algorithm %s: the boss wire carries bully alone", c.Algorithm.Name())
+		fault("algorithm %s: the boss wire carries only bully", c.Algorithm.Name())
 	}
 	if c.Observer {
-		fault("observer: the boss wire cannot say so to the other nodes; leave it out")
+		fault("observer: the boss wire cannot announce it to the other nodes; leave it out")
 	}
 	for _, p := range c.Peers {
 		host, _, err := net.SplitHostPort(p.Addr)

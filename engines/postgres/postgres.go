@@ -29,7 +29,7 @@ const Schema = `
 CREATE SEQUENCE IF NOT EXISTS batuta_epochs;
 CREATE TABLE IF NOT EXISTS batuta_elections (
 	name     text PRIMARY KEY,
-	holder   text NOT NULL,            -- id of who leads; empty: nobody
+	holder   text NOT NULL,            -- id of the leader; empty: none
 	address  text NOT NULL,
 	process  text NOT NULL,
 	epoch    bigint NOT NULL,

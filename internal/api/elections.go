@@ -118,7 +118,7 @@ func (s *Server) knows(name string) bool {
 	return el.Leader().Defined() || slices.ContainsFunc(e.ListElections(), func(v batuta.View) bool { return v.Election == el.Name() })
 }
 
-const noElection = "no election %q: nobody stands for it"
+const noElection = "no election %q: no member is a candidate for it"
 
 // namedLeader answers with the leader of a named election.
 func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string) {
@@ -213,7 +213,7 @@ func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(contex
 	}
 	e, ok := s.many()
 	if !ok {
-		reply.Fail(w, http.StatusUnprocessableEntity, "member %s has one election alone: there is nothing to drain", s.node.ID())
+		reply.Fail(w, http.StatusUnprocessableEntity, "member %s has only one election: there is nothing to drain", s.node.ID())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)

@@ -171,7 +171,7 @@ func TestElectionsOverHTTP(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{"/v1/transfer", `{"id":"2","election":"a"}`, http.StatusUnprocessableEntity, `member 2 does not stand for election`},
+		{"/v1/transfer", `{"id":"2","election":"a"}`, http.StatusUnprocessableEntity, `member 2 is not a candidate for election`},
 		{"/v1/transfer", `{"id":"9","election":"a"}`, http.StatusNotFound, "member 9: not a member"},
 		{"/v1/transfer", `{"id":"2","election":"b"}`, http.StatusNotFound, `no election \"b\"`},
 		{"/v1/transfer", `{"id":"2","election":"\u0000"}`, http.StatusBadRequest, "control characters"},

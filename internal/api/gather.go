@@ -104,7 +104,7 @@ func (g *gatherer) gather(ctx context.Context, st batuta.Status, own History) *G
 // fill queries a member, or records why that is not possible.
 func (m *MemberHistory) fill(ctx context.Context, within time.Duration, members Membership) {
 	if m.HTTP == "" {
-		m.Error = "it does not tell where its HTTP API is (--http-advertise)"
+		m.Error = "it does not publish where its HTTP API is (--http-advertise)"
 		return
 	}
 	at, err := ParseMetaHTTP(m.HTTP)
@@ -128,7 +128,7 @@ func (m *MemberHistory) fill(ctx context.Context, within time.Duration, members 
 func ParseMetaHTTP(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.String() != u.Scheme+"://"+u.Host {
-		return nil, fmt.Errorf("it says that its HTTP API is at %.80q, which is neither http://HOST:PORT nor https://HOST:PORT", text)
+		return nil, fmt.Errorf("it publishes an HTTP API at %.80q, which is neither http://HOST:PORT nor https://HOST:PORT", text)
 	}
 	return u, nil
 }

@@ -242,7 +242,7 @@ func TestAnswers(t *testing.T) {
 		{"transfer", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"4"}`)}, 200, `{"transferred":"4"}`},
 		{"transfer, not leading", follower, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"4"}`)}, 409, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"transfer to nobody", follower, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"7"}`)}, 404, `{"error":"` + batuta.ErrNotMember.Error() + `"}`},
-		{"transfer to one that is down", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"5"}`)}, 422, `{"error":"member 5 cannot take the lead: it is down"}`},
+		{"transfer to one that is down", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"5"}`)}, 422, `{"error":"member 5 cannot become the leader: it is down"}`},
 		{"transfer, and another leads", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"6"}`)}, 500, `{"error":"member 5 leads instead"}`},
 		{"transfer, bad id", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":""}`)}, 400, `{"error":"id is empty: give a number, an IP address, a UUID or a name"}`},
 		{"transfer, no JSON", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"to":"4"}`)}, 400, `{"error":"body: json: unknown field \"to\"; send {\"id\":\"4\"}"}`},

@@ -65,7 +65,7 @@ var coreMutants = []wrong{
 	{"holds to a leader known from others that asks who leads", "internal/core/machine/leadership.go", "\tcase t == m.View() && m.hearsay(msg.From):\n", "\tcase false:\n", "scenario election/ring/testdata/chang-roberts/asks_while_announced.txt"},
 	{"gives up a leader that was stopped for a moment", "internal/core/machine/leadership.go", "\tcase t == m.View() && m.hearsay(msg.From):\n", "\tcase t == m.View():\n", "test internal/core/machine TestALeaderThatAsksLeadsNoMore"},
 	{"takes up a leadership whose leader has asked", "internal/core/machine/leadership.go", "\t\tm.tenure.Announced(t, m.now)\n", "\t\t_ = t\n", "test internal/core/machine TestALeaderThatAsksLeadsNoMore"},
-	{"follows a leader that asks while it is saved", "internal/core/machine/leadership.go", "\t\tm.abandon(\"its leader asks who leads\")\n", "", "test internal/core/machine TestALeaderThatAsksLeadsNoMore"},
+	{"follows a leader that asks while it is saved", "internal/core/machine/leadership.go", "\t\tm.abandon(\"its leader asks for the leader\")\n", "", "test internal/core/machine TestALeaderThatAsksLeadsNoMore"},
 	{"takes up what is over from who passes it on", "internal/core/machine/leadership.go", "\tcase m.tenure.Past(t, itself, m.now, m.farT()), itself", "\tcase itself", "test internal/core/machine TestALeadershipThatIsOverIsNotTakenUp"},
 	{"the leader's word does not end a search", "internal/core/machine/detector.go", "\tm.members[i].pingers = nil\n", "", "scenario election/bully/testdata/heard_by_the_leader.txt"},
 	{"stands again while others' work still stops", "internal/core/machine/handover.go", "\tm.reconsider() // until now no member could lead\n", "", "test internal/core/machine TestTimeInWhichNobodyCouldLeadDoesNotCount"},

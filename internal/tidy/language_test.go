@@ -35,7 +35,7 @@ var avoided = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 }, "|") + `)\b`)
 
 var (
-	permitted   = regexp.MustCompile(`round trips?|never the epoch alone`)
+	permitted   = regexp.MustCompile(`(?i)round trips?|never the epoch alone`)
 	hidden      = regexp.MustCompile("`[^`]*`")
 	target      = regexp.MustCompile(`\]\([^)]*\)`)
 	tag         = regexp.MustCompile(`<[^>]*>`)
@@ -97,8 +97,9 @@ func TestLanguageIsMeasured(t *testing.T) {
 // languagePages lists the English pages, without reports, which are not edited once they are dated.
 func languagePages(t *testing.T) []string {
 	t.Helper()
-	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md", "examples/README.md", "examples/*/README.md", "examples/algorithm/*/README.md"} {
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md", "examples/README.md", "examples/*/README.md", "examples/algorithm/*/README.md",
+		"clients/*/README.md", "packaging/helm/*/README.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -116,9 +117,14 @@ func language(t *testing.T, page string) map[string][]string {
 		t.Fatal(err)
 	}
 	found := map[string][]string{"longest": {""}, "length": {string(generated.ReplaceAll(text, nil))}}
+	entries := page == "CHANGELOG.md" // each is one line, and a semicolon ends a sentence of it
 	var paragraph []string
 	end := func() {
-		for _, s := range sentences(strings.Join(paragraph, " ")) {
+		text := strings.Join(paragraph, " ")
+		if entries {
+			text = strings.ReplaceAll(text, "; ", ". X ")
+		}
+		for _, s := range sentences(text) {
 			if words := len(strings.Fields(s)); words > 25 {
 				found["over25"] = append(found["over25"], s)
 				if words > len(strings.Fields(found["longest"][0])) {
@@ -152,12 +158,15 @@ func language(t *testing.T, page string) map[string][]string {
 				end()
 			}
 			paragraph = append(paragraph, strings.TrimPrefix(strings.TrimSpace(plain), "- "))
-			if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "![") {
+			if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "![") && !entries {
 				found["columns"] = append(found["columns"], line)
 			}
 		}
 	}
 	end()
+	if entries {
+		delete(found, "length") // it grows with each release
+	}
 	return found
 }
 
@@ -238,6 +247,23 @@ func TestEveryDecisionIsInTheIndex(t *testing.T) {
 	for _, d := range decisions {
 		if !strings.Contains(string(index), "]("+filepath.Base(d)+")") {
 			t.Errorf("docs/adr/README.md does not link to %s", filepath.Base(d))
+		}
+	}
+}
+
+// Merges of two branches keep both versions of a changed line.
+func TestTheChangelogHasEachEntryOnce(t *testing.T) {
+	text, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if begins := line[:min(60, len(line))]; strings.HasPrefix(line, "- ") {
+			if began[begins] {
+				t.Errorf("CHANGELOG.md has two entries that begin with %q", begins)
+			}
+			began[begins] = true
 		}
 	}
 }

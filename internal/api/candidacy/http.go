@@ -82,7 +82,7 @@ func (d *Desk) Ready(w http.ResponseWriter, r *http.Request) {
 	}
 	switch c := d.find(e.Name(), ask.Candidacy); {
 	case ask != (Request{Candidacy: ask.Candidacy}) || ask.Candidacy == "":
-		reply.Fail(w, http.StatusBadRequest, `name the candidacy alone, as in {"candidacy":"ID"}`)
+		reply.Fail(w, http.StatusBadRequest, `give the candidacy only, as in {"candidacy":"ID"}`)
 	case c == nil:
 		missing(w, e, ask.Candidacy)
 	case !d.serve(c):

@@ -209,7 +209,7 @@ func (m *elector) probedBy(msg *election.Message) {
 	switch {
 	case t.Leader.ID != msg.From || m.cfg.NoDetector:
 	case t == m.tenure.Next() && !m.tenure.Live() && m.hearsay(msg.From):
-		m.abandon("its leader asks who leads")
+		m.abandon("its leader asks for the leader")
 	case t == m.View() && m.hearsay(msg.From):
 		m.loseLeader(election.CauseResigned, true, "it asks who leads")
 	case t.Above(m.tenure.Held()) && t != m.tenure.Next() && !m.tenure.AnnouncedEnd().Above(t):

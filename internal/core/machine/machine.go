@@ -79,7 +79,7 @@ func (m *Machine) handle(ev election.Event) {
 		m.link(ev)
 	case election.PeerDown:
 		if i, ok := m.index[ev.Peer]; ok && i != m.me {
-			m.markDown(i, election.CauseCrashed, false, "the detector says so")
+			m.markDown(i, election.CauseCrashed, false, "the detector reports it")
 		}
 	case election.PeerUp:
 		if i, ok := m.index[ev.Peer]; ok {

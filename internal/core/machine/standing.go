@@ -353,7 +353,7 @@ func (m *stance) AdmitTransfer(to election.ID) error {
 	}
 	for j := len(m.members) - 1; j > i; j-- {
 		if other := &m.members[j]; j != m.me && !other.down && other.state == election.StateUp && other.eligibleNext() {
-			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, other.ID, to)
+			return fmt.Errorf("member %s %w: member %s outranks it and would replace it; hand over to that member, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, other.ID, to)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ const (
 	RefusedOther      Refusal = iota // the text has the reason
 	RefusedNotMember                 // there is no such member
 	RefusedNotLeading                // the member asked leads no more, or the request has come too late
-	RefusedUnfit                     // that member cannot take the lead
+	RefusedUnfit                     // that member cannot become the leader
 	Unanswered                       // the coordinator's time has ended without an answer: it may have been done
 )
 
@@ -155,9 +155,9 @@ func takeRequest(o *office, from election.ID, p *peer, f *frame) {
 
 // uncoordinated returns what there has to be first.
 func (c *Core) uncoordinated() string {
-	why := "nobody coordinates the elections while the cluster has no leader: try again when it has one"
+	why := "no member coordinates the elections while the cluster has no leader: try again when it has one"
 	if s := c.Core.Standing(); s != election.Eligible {
-		why += fmt.Sprintf("; this member does not stand to be it (%s)", s)
+		why += fmt.Sprintf("; this member is no candidate (%s)", s)
 	}
 	return why
 }
@@ -223,7 +223,7 @@ func (o *office) transfer(name string, to election.ID) string {
 	case !o.c.Knows(to):
 		return fmt.Sprintf("%s is no member of this cluster", to)
 	case k.candidate(o.who(to)) == nil || !k.candidate(o.who(to)).stands:
-		return fmt.Sprintf("member %s does not stand for election %q", to, name)
+		return fmt.Sprintf("member %s is not a candidate for election %q", to, name)
 	case o.c.isDrained(to):
 		return fmt.Sprintf("member %s is drained: end that first", to)
 	case !o.fit(to):
@@ -257,7 +257,7 @@ func (o *office) drain(id election.ID, force bool) string {
 		if len(alone) > 1 {
 			more = fmt.Sprintf(" and %d more elections", len(alone)-1)
 		}
-		return fmt.Sprintf("only member %s could lead %s%s: start another that stands for what it does, or force the drain, and nobody leads that", id, slices.Min(alone), more)
+		return fmt.Sprintf("only member %s could lead %s%s: start another candidate for the same, or force the drain: then no member leads that", id, slices.Min(alone), more)
 	}
 	if forced, drained := o.c.drained[id]; !drained || force && !forced {
 		list := o.c.forcedList()

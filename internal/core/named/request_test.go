@@ -181,7 +181,7 @@ func TestTheLeaderIsAskedByAny(t *testing.T) {
 		{"2", "", Request{Do: DoHandOver, Member: "1", Within: time.Second}, 0, ""},
 		{"2", "", Request{Do: DoResign, Member: "1"}, RefusedNotLeading, "not the leader"},
 		{"2", "", Request{Do: DoHandOver, Member: "7"}, RefusedNotMember, "not a member"},
-		{"2", "1", Request{Do: DoHandOver, Member: "1"}, RefusedUnfit, "member 1 cannot take the lead"},
+		{"2", "1", Request{Do: DoHandOver, Member: "1"}, RefusedUnfit, "member 1 cannot become the leader"},
 	} {
 		c := newLedCluster(t, 3, "3", 0)
 		if tt.down != "" {

@@ -122,7 +122,7 @@ func (l *Log) cut(data []byte) error {
 	if n == 0 {
 		return nil
 	}
-	l.log.Warn("the log ends in an append that was cut off before it was told to anyone; it is left out", "file", l.path(), "at", l.end.at, "bytes", n)
+	l.log.Warn("the log ends in an append that was cut off before any member received it; it is left out", "file", l.path(), "at", l.end.at, "bytes", n)
 	if err := l.open(func(f *os.File) error { return l.write(f, make([]byte, n), l.end.at) }); err != nil {
 		return fmt.Errorf("cut the log: %w", datadir.Remedy(err))
 	}
@@ -183,7 +183,7 @@ func (l *Log) open(do func(*os.File) error) error {
 		return err
 	}
 	if !os.SameFile(info, l.file) || info.Size() < l.end.size {
-		return fmt.Errorf("%s has been replaced or cut short by somebody else: restart the member", l.path())
+		return fmt.Errorf("%s has been replaced or cut short by another process: restart the member", l.path())
 	}
 	return do(f)
 }

@@ -43,7 +43,7 @@ func (s *Security) Member(cs tls.ConnectionState, ids []string) error {
 		return err
 	}
 	if !slices.ContainsFunc(ids, func(id string) bool { return a.proves(cs.PeerCertificates[0], id) }) {
-		return errors.New("its certificate is not for a member, but for " + names(cs.PeerCertificates[0]))
+		return errors.New("its certificate is for no member: it is for " + names(cs.PeerCertificates[0]))
 	}
 	return nil
 }

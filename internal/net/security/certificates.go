@@ -45,7 +45,7 @@ func (s *Security) loadCertificates() (*certificates, error) {
 // own checks that peers would accept this member's certificate, and returns the reason if not.
 func (a *certificates) own(pair *tls.Certificate, id string) error {
 	if id != "" && !a.proves(pair.Leaf, id) {
-		return fmt.Errorf("it is not for member %s of cluster %q, but for %s: it must name %s", id, a.cluster, names(pair.Leaf), a.wanted(id))
+		return fmt.Errorf("it is for %s, not for member %s of cluster %q: it must name %s", names(pair.Leaf), id, a.cluster, a.wanted(id))
 	}
 	certs := []*x509.Certificate{pair.Leaf}
 	for _, raw := range pair.Certificate[1:] {
@@ -76,7 +76,7 @@ func (a *certificates) bring(own *tls.Config) error {
 	}
 	switch {
 	case len(a.pools) == 0 && own.VerifyPeerCertificate == nil && own.VerifyConnection == nil:
-		return errors.New("the TLS configuration says of nobody that it is believed: set RootCAs, or VerifyPeerCertificate")
+		return errors.New("the TLS configuration trusts no certificate: set RootCAs, or VerifyPeerCertificate")
 	case len(own.Certificates) == 0 && (own.GetCertificate == nil || own.GetClientCertificate == nil):
 		return errors.New("the TLS configuration has no certificate to show at both ends: set Certificates, or GetCertificate and GetClientCertificate")
 	}

@@ -310,7 +310,7 @@ func DecodeHandshake(body []byte) (h *Handshake, err error) {
 		return nil, err
 	}
 	if h.From.ID == election.None {
-		return nil, Bad(ReasonID, "handshake: it does not say who speaks")
+		return nil, Bad(ReasonID, "handshake: it does not name its sender")
 	}
 	if refused := h.Kind == KindRefused; refused != (h.Reason != "") {
 		return nil, Bad(ReasonMalformed, "handshake: a %s with reason %q: a refusal has one, and nothing else does", h.Kind, election.Shown(string(h.Reason)))
@@ -369,7 +369,7 @@ func (w *layout) check() error {
 		return Bad(ReasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Eligibility))
 	}
 	if w.From == election.None {
-		return Bad(ReasonID, "message: it does not say who sends it")
+		return Bad(ReasonID, "message: it does not name its sender")
 	}
 	if err := checkIDs(w.From, w.To, w.Token.Leader.ID, w.Round.Initiator, w.Heir); err != nil {
 		return err
