@@ -73,6 +73,7 @@ class Lab {
     }
     this.say('')
     const linked = await readLink()
+    if (linked?.superpeers) this.superpeers.begin(linked.superpeers)
     if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
     await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked })

@@ -1,9 +1,10 @@
 // Super peers: the map of an overlay, whose tokens move from round to round. The run is that of
 // "batuta sim superpeers", in a simulator of its own.
 
-import { $, replace, s, set, text } from './shared/dom.js'
-import { colours, locale } from './shared/page.js'
+import { $, h, replace, s, set, text } from './shared/dom.js'
+import { colours, lang, locale } from './shared/page.js'
 import { Simulator } from './simulator.js'
+import { tours } from './supertours.js'
 import { t } from './texts.js'
 
 const last = 120 // rounds that are played
@@ -23,6 +24,9 @@ export class Superpeers {
     $('#super-close').addEventListener('click', () => $('#super').close())
     $('#super').addEventListener('close', () => { this.turn = 0; this.#pause() })
     $('#super-form').addEventListener('submit', event => { event.preventDefault(); this.#run() })
+    $('#super-tour').append(h('option', { value: '' }, `${t('tours')}: ${t('noTour')}`), ...tours.map(tour => h('option', { value: tour.name }, tour[lang])))
+    $('#super-tour').addEventListener('change', () => this.begin($('#super-tour').value))
+    $('#super-next').addEventListener('click', () => this.next())
     $('#super-play').addEventListener('click', () => this.playing ? this.#pause() : this.#play())
     $('#super-back').addEventListener('click', () => this.go(Math.ceil(this.at) - 1))
     $('#super-forth').addEventListener('click', () => this.go(Math.floor(this.at) + 1))
@@ -30,6 +34,33 @@ export class Superpeers {
     $('#super-map').addEventListener('pointermove', event => this.#hover(event))
     addEventListener('themechange', () => this.#show())
     new ResizeObserver(() => this.#show()).observe($('.overlay'))
+  }
+
+  // begin shows a tour by its name; false: there is none.
+  begin(name) {
+    this.tour = tours.find(tour => tour.name === name)
+    $('#super-told').hidden = !this.tour
+    if (!this.tour) return false
+    $('#super-tour').value = name
+    for (const [field, value] of Object.entries(this.tour.run)) $('#super-' + field).value = value
+    if (!$('#super').open) $('#super').showModal()
+    this.stop = -1
+    this.#run()
+    return true
+  }
+
+  // next plays on to the next stop; if that is under way, it is shown at once.
+  next() {
+    if (this.playing) { this.go(this.until ?? this.at); this.#tell(); return }
+    if (this.stop + 1 >= this.tour.stops.length) { $('#super-tour').value = ''; this.begin(''); return }
+    this.until = this.tour.stops[++this.stop][0] - 1
+    this.#play()
+  }
+
+  #tell() {
+    const [, en, es] = this.tour.stops[this.stop]
+    text($('#super-said'), lang === 'es' ? es : en)
+    text($('#super-place'), t('stop', { n: this.stop + 1, of: this.tour.stops.length }))
   }
 
   // run plays the rounds of what the form says, and shows them as they come.
@@ -49,7 +80,7 @@ export class Superpeers {
         if (this.turn !== turn || !round) return
         this.rounds.push({ ...round, nodes: Float32Array.from(round.nodes.flat()), places: new Map(round.super.map(p => [p.token, p])) })
         this.#curve()
-        if (this.rounds.length === 1) { $('#super-view').hidden = false; this.#play() }
+        if (this.rounds.length === 1) { $('#super-view').hidden = false; if (this.tour) this.next(); else this.#play() }
       }
     } catch (error) { if (this.turn === turn) text($('#super-fault'), error.message) }
   }
@@ -79,6 +110,7 @@ export class Superpeers {
     this.at = Math.min(this.at + (now - this.before) / pace, this.rounds.length - 1)
     this.before = now
     if (this.at >= last - 1) this.playing = false
+    if (this.tour && this.at >= this.until) { this.at = this.until; this.playing = false; this.#tell() }
     this.#show()
     requestAnimationFrame(time => this.#frame(time))
   }
