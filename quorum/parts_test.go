@@ -10,6 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/testkit/walls"
 )
 
 // A part reaches the parts that it stands on, and neither its owner nor itself.
@@ -23,35 +24,14 @@ func TestAPartCannotReachItsOwner(t *testing.T) {
 		if part.Kind() != reflect.Struct {
 			continue
 		}
-		reached := map[reflect.Type]bool{}
-		for j := range part.NumField() {
-			reach(part.Field(j).Type, reached)
-		}
+		reached, functions := walls.Reach(part, owner.PkgPath(), reflect.TypeFor[machine.Config]().PkgPath())
 		if reached[owner] || reached[part] {
 			t.Errorf("%v reaches its owner: %v, itself: %v", part, reached[owner], reached[part])
 		}
-		for of := range reached {
-			if of.Kind() == reflect.Func && of.PkgPath() == "" && of != reflect.TypeFor[func(election.Record)]() {
+		for _, of := range functions {
+			if of != reflect.TypeFor[func(election.Record)]() {
 				t.Errorf("%v has a function of its own, which may reach its owner: %v", part, of)
 			}
-		}
-	}
-}
-
-// reach adds the types of this package that a type reaches, and functions.
-func reach(of reflect.Type, reached map[reflect.Type]bool) {
-	switch of.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		reach(of.Elem(), reached)
-	case reflect.Func:
-		reached[of] = true
-	case reflect.Struct:
-		if reached[of] || of != reflect.TypeFor[machine.Config]() && !strings.HasSuffix(of.PkgPath(), "/quorum") {
-			return
-		}
-		reached[of] = true
-		for i := range of.NumField() {
-			reach(of.Field(i).Type, reached)
 		}
 	}
 }

@@ -7,34 +7,18 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/testkit/walls"
 )
 
 // A part reaches what it stands on, and neither the world nor the story above it.
 func TestAPartCannotReachWhatIsAboveIt(t *testing.T) {
 	floors := []reflect.Type{reflect.TypeFor[scene](), reflect.TypeFor[wires](), reflect.TypeFor[judge](), reflect.TypeFor[world](), reflect.TypeFor[story]()}
 	for i, part := range floors {
-		reached := map[reflect.Type]bool{}
-		reach(part, reached)
+		reached, _ := walls.Reach(part)
 		for _, above := range floors[i+1:] {
 			if reached[above] {
 				t.Errorf("%v reaches %v", part, above)
 			}
-		}
-	}
-}
-
-// reach adds the structs that a type reaches by its fields.
-func reach(of reflect.Type, reached map[reflect.Type]bool) {
-	switch of.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		reach(of.Elem(), reached)
-	case reflect.Struct:
-		if reached[of] {
-			return
-		}
-		reached[of] = true
-		for i := range of.NumField() {
-			reach(of.Field(i).Type, reached)
 		}
 	}
 }
