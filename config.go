@@ -2,19 +2,25 @@ package batuta
 
 import (
 	"cmp"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/net/discovery"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 // ErrConfig is wrapped by every error that only a change of the configuration,
@@ -138,9 +144,7 @@ func (c Config) Validate() error {
 	faults = append(faults, c.checkTiming()...)
 	faults = append(faults, c.checkAlgorithm()...)
 	faults = append(faults, c.checkAddresses()...)
-	if err := c.checkFounding(); err != nil {
-		faults = append(faults, err)
-	}
+	faults = append(faults, c.checkFounding(), c.checkMeta(c.Meta), c.checkSecurity())
 	switch least := 4 * c.timing().T(); {
 	case c.ReapAfter == 0:
 	case c.ReapAfter < least:
@@ -157,12 +161,10 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.Health.faults()...)
 	if c.Wire != nil {
-		faults = append(faults, c.checkWire()...)
+		if err := c.Wire.Check(c); err != nil {
+			fault("%w", err)
+		}
 	}
-	if err := c.checkMeta(c.Meta); err != nil {
-		faults = append(faults, err)
-	}
-	faults = append(faults, c.checkSecurity()...)
 	return errors.Join(append(faults, c.checkMembers()...)...)
 }
 
@@ -247,7 +249,7 @@ func (c Config) checkTiming() (faults []error) {
 }
 
 func (c Config) checkAddresses() (faults []error) {
-	if err := checkAddress(c.Listen, true); err != nil {
+	if err := election.CheckListen(c.Listen); err != nil {
 		faults = append(faults, config("listen address %q: %w", c.Listen, err))
 	}
 	for _, addr := range c.Join {
@@ -255,26 +257,15 @@ func (c Config) checkAddresses() (faults []error) {
 			faults = append(faults, config("address to join through %q: %w", addr, err))
 		}
 	}
-	if err := c.checkReach(); err != nil {
-		faults = append(faults, err)
-	}
-	if c.Advertise == "" {
+	if faults = append(faults, c.checkReach()); c.Advertise == "" {
 		return faults
 	}
-	if err := checkAddress(c.Advertise, false); err != nil {
+	if err := election.CheckAddress(c.Advertise); err != nil {
 		faults = append(faults, config("advertised address %q: %w", c.Advertise, err))
 	} else if everywhere(c.Advertise) {
 		faults = append(faults, config("advertised address %q is every address of a machine: give the one where the others reach this member", c.Advertise))
 	}
 	return faults
-}
-
-// checkAddress is for the address of a member; its own may stand for any port.
-func checkAddress(addr string, own bool) error {
-	if own {
-		return election.CheckListen(addr)
-	}
-	return election.CheckAddress(addr)
 }
 
 // checkMembers finds what is wrong with the list, and with this member in it.
@@ -304,7 +295,11 @@ func (c Config) checkMembers() (faults []error) {
 		if m.ID.Kind() != first.Kind() {
 			fault("id %s is of another kind (%v) than %s (%v): all ids of a cluster must be of one kind", m.ID, m.ID.Kind(), first, first.Kind())
 		}
-		if err := checkAddress(m.Address, m.ID == c.ID); err != nil {
+		check := election.CheckAddress
+		if m.ID == c.ID { // its own may stand for any port
+			check = election.CheckListen
+		}
+		if err := check(m.Address); err != nil {
 			fault("address %q of member %s: %w", m.Address, m.ID, err)
 			continue
 		}
@@ -335,15 +330,13 @@ func (c Config) isOwn(addr string) bool {
 	if addr == plainAddress(c.Listen) || c.Advertise != "" && addr == plainAddress(c.Advertise) {
 		return true
 	}
-	host, port, errListen := net.SplitHostPort(c.Listen)
+	_, port, errListen := net.SplitHostPort(c.Listen)
 	to, toPort, err := net.SplitHostPort(addr)
 	if errListen != nil || err != nil || port != toPort {
 		return false
 	}
 	a, errAddr := netip.ParseAddr(to)
-	any, errAny := netip.ParseAddr(host)
-	everywhere := host == "" || errAny == nil && any.IsUnspecified()
-	return everywhere && errAddr == nil && a.IsLoopback()
+	return everywhere(c.Listen) && errAddr == nil && a.IsLoopback()
 }
 
 // plainAddress returns an address of this machine in a single form.
@@ -359,4 +352,227 @@ func plainAddress(addr string) string {
 		host = ip.Unmap().String()
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// Health is how a node checks by itself whether it is fit to lead. Without Check there is no such
+// check, and a service reports its health by [Node.SetHealth].
+//
+// A node counts as unhealthy until Rise checks have succeeded. A check that does not return within
+// Timeout has failed; the next begins only once it has returned.
+type Health struct {
+	Check   func(ctx context.Context) error // why this member is not fit to lead; nil: it is. ctx ends after Timeout
+	Every   time.Duration                   // between the end of a check and the next; default 1 s, at least [MinTime]
+	Timeout time.Duration                   // default 1 s, at least [MinTime]
+	Rise    int                             // checks in a row that succeed until the member is healthy; default 1
+	Fall    int                             // checks in a row that fail until it is unhealthy; default 1
+}
+
+// withDefaults fills in what is not given.
+func (h Health) withDefaults() Health {
+	h.Every, h.Timeout = cmp.Or(h.Every, time.Second), cmp.Or(h.Timeout, time.Second)
+	h.Rise, h.Fall = cmp.Or(h.Rise, 1), cmp.Or(h.Fall, 1)
+	return h
+}
+
+// faults are what is wrong with it.
+func (h Health) faults() (faults []error) {
+	if h.Check == nil && (h.Every != 0 || h.Timeout != 0 || h.Rise != 0 || h.Fall != 0) {
+		faults = append(faults, config("Health without Check: set Check, or leave Every, Timeout, Rise and Fall out"))
+	}
+	h = h.withDefaults()
+	if h.Every < MinTime || h.Every > MaxTime || h.Timeout < MinTime || h.Timeout > MaxTime {
+		faults = append(faults, config("Health.Every %v, Timeout %v: give %v to %v for each", h.Every, h.Timeout, MinTime, MaxTime))
+	}
+	if h.Rise < 1 || h.Fall < 1 {
+		faults = append(faults, config("Health.Rise %d, Fall %d: give 1 or more checks in a row for each", h.Rise, h.Fall))
+	}
+	return faults
+}
+
+// checkMeta returns what is wrong with metadata.
+func (c Config) checkMeta(pairs map[string]string) error {
+	if c.AwaitReady {
+		pairs = withReady(pairs, strconv.FormatUint(math.MaxUint64, 10))
+	} else if _, taken := pairs[readyKey]; taken {
+		return config("meta: key %s is batuta's own: set AwaitReady, and call Ready", readyKey)
+	}
+	if err := election.CheckMeta(pairs); err != nil {
+		return config("meta: %w", err)
+	}
+	if len(pairs) > 0 && c.Wire != nil {
+		return config("meta: only batuta's own protocol carries the metadata of a member: leave out Wire, or Meta and AwaitReady")
+	}
+	return nil
+}
+
+// readyKey is the metadata key of a member with [Config.AwaitReady]. Its value is the epoch of its latest leadership that is ready.
+const readyKey = "batuta.ready"
+
+func withReady(pairs map[string]string, epoch string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, pairs)
+	all[readyKey] = epoch
+	return all
+}
+
+// promises is what a guarantees, and whether the epoch of its tokens is a fence.
+func promises(a Algorithm) (guarantee string, fencing bool) {
+	if p, ok := a.(interface{ Promises() (string, bool) }); ok {
+		return p.Promises()
+	}
+	return GuaranteeBestEffort, false
+}
+
+// durable reports whether an algorithm keeps no promise without a disk.
+func durable(a Algorithm) bool {
+	d, ok := a.(interface{ Durable() bool })
+	return ok && d.Durable()
+}
+
+// checkAlgorithm asks the algorithm what is wrong with its options, and whether it has
+// the disk that it needs.
+func (c Config) checkAlgorithm() (faults []error) {
+	if v, ok := c.Algorithm.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			faults = append(faults, config("%w", err))
+		}
+	}
+	if durable(c.Algorithm) && c.DataDir == "" {
+		faults = append(faults, config("no data directory: algorithm %s keeps its promise only if all that it has sent is on disk; set one that no other member uses", c.Algorithm.Name()))
+	}
+	if durable(c.Algorithm) && c.Wire != nil {
+		faults = append(faults, config("algorithm %s does not go with another wire", c.Algorithm.Name()))
+	}
+	return faults
+}
+
+// Security is how members authenticate to each other. With either proof they
+// speak TLS 1.3, both ends verified. The zero value is no security: any client that reaches a
+// member's port may pose as a member.
+//
+// All members must have the same; both a secret and certificates are believed while both
+// are given, and Plain lets in members that have neither, so that a running cluster can
+// change from secrets to certificates member by member (docs/security.md).
+type Security struct {
+	// SecretFile names a file with the cluster's secret, as "batuta secret new" prints it.
+	// A process that has it may be any member. A second line may hold a second secret, which is
+	// believed too; the first is preferred.
+	SecretFile string
+
+	// CertFile and KeyFile name this member's certificate and its key, CAFile the
+	// authorities to trust, all in PEM form. A certificate must
+	// name the member: by the URI batuta://CLUSTER/ID, or else by a DNS name or an IP
+	// address that is the id. It must be good for servers and for clients.
+	CertFile, KeyFile, CAFile string
+
+	// TLS brings a service's own certificates instead of files, such as those of a SPIFFE
+	// source: Certificates, or GetCertificate and GetClientCertificate, are shown;
+	// RootCAs, VerifyPeerCertificate and VerifyConnection decide which peers are trusted. They must
+	// name the member as those in files do.
+	TLS *tls.Config
+
+	// IDTemplate is a URI that certificates must have instead, in which {cluster} and
+	// {id} are replaced: spiffe://example.org/batuta/{cluster}/{id}.
+	IDTemplate string
+
+	// Plain lets in members without TLS, and dials those that do not speak it as they
+	// are: no security at all, for the time of a change.
+	Plain bool
+}
+
+// CertificateLife is how long a certificate is good: the zero value where there is none.
+type CertificateLife struct{ From, To time.Time }
+
+// options are what s comes to.
+func (s Security) options() security.Options {
+	return security.Options{SecretFile: s.SecretFile, CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile,
+		TLS: s.TLS, IDTemplate: s.IDTemplate, Plain: s.Plain}
+}
+
+// checkSecurity finds what is wrong with the files of Security.
+func (c Config) checkSecurity() error {
+	o := c.Security.options()
+	if c.Wire != nil && o.On() {
+		return config("security: this wire has no encryption in its protocol: leave Security out, and let only members reach its port")
+	}
+	if err := o.Check(c.Cluster, string(c.ID)); err != nil {
+		return config("security: %w", err)
+	}
+	return nil
+}
+
+// newcomer reports whether this member has addresses to ask and no list of members:
+// it founds no cluster then, unless Bootstrap is set.
+func (c Config) newcomer() bool {
+	listed := slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID })
+	return len(c.Join) > 0 && !listed && !c.Bootstrap && c.Wire == nil
+}
+
+// checkFounding returns settings that contradict each other, or can never come true.
+func (c Config) checkFounding() error {
+	count := len(c.Peers)
+	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID == c.ID }) {
+		count++
+	}
+	_, own := c.Algorithm.(machine.CoreMaker)
+	switch {
+	case own && (c.Bootstrap || c.Expect > 0):
+		return config("bootstrap and expect: algorithm %s creates a cluster only from its list of members; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
+	case c.Witness && !own:
+		return config("witness: algorithm %s has no votes: leave it out, or use quorum; Config.Observer follows and never leads", c.Algorithm.Name())
+	case c.Witness && count < 2 && len(c.Join) == 0:
+		return config("witness: it never leads, and no other member is named: set Config.Peers to the first list of all members, or Config.Join to one of them")
+	case c.Observer && !c.Witness && own && len(c.Join) == 0:
+		return config("observer: it does not vote, and each member of the first list of a quorum does: set Config.Join to the members that it follows; a witness votes and never leads")
+	case c.MinMembers != 0 && (own || c.Wire != nil):
+		return config("min-members %d: algorithm %s, or the protocol of Wire, has no such rule; leave it out (a quorum has no leader without a majority)", c.MinMembers, c.Algorithm.Name())
+	case c.MinMembers < 0 || c.MinMembers > election.MaxMembers:
+		return config("min-members %d: give 1 to %d, or leave it out", c.MinMembers, election.MaxMembers)
+	case c.MinMembers > count && len(c.Peers) > 0 && len(c.Join) == 0:
+		return config("min-members %d, and the list has %d: no member would ever lead; lower it, or correct the list", c.MinMembers, count)
+	case c.Expect < 0:
+		return config("expect %d members: give a number above zero, or leave it out", c.Expect)
+	case c.Bootstrap && c.Expect > 1:
+		return config("bootstrap founds a cluster at once, and expect %d awaits others first: leave one of them out", c.Expect)
+	case c.Bootstrap && c.Observer:
+		return config("bootstrap: an observer never leads, and so founds nothing: leave one of them out")
+	case c.Expect > count && len(c.Peers) > 0 && len(c.Join) == 0:
+		return config("expect %d members, and the list has %d: lower it, or correct the list", c.Expect, count)
+	}
+	return nil
+}
+
+// checkReach returns the fault of a member whose address no member could reach.
+func (c Config) checkReach() error {
+	if c.Wire != nil || c.Advertise != "" || !everywhere(c.Listen) || len(c.Join) > 0 {
+		return nil
+	}
+	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID || !everywhere(p.Addr) }) {
+		return nil
+	}
+	return config("listen address %q is every address of this machine, and no other member is named that could report which of them it reaches: set Config.Advertise to HOST:PORT, or listen on one address", c.Listen)
+}
+
+// everywhere reports whether to listen on addr is to listen on every address of the
+// machine: no member elsewhere reaches that.
+func everywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// elsewhere reports that two addresses are plainly different: their ports differ, or their
+// hosts are two IP addresses. What a name stands for is not looked up.
+func elsewhere(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	ipA, errA := netip.ParseAddr(hostA)
+	ipB, errB := netip.ParseAddr(hostB)
+	return portA != portB || errA == nil && errB == nil && ipA.Unmap() != ipB.Unmap()
 }

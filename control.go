@@ -1,53 +1,14 @@
 package batuta
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/named"
 )
-
-// Health is how a node checks by itself whether it is fit to lead. Without Check there is no such
-// check, and a service reports its health by [Node.SetHealth].
-//
-// A node counts as unhealthy until Rise checks have succeeded. A check that does not return within
-// Timeout has failed; the next begins only once it has returned.
-type Health struct {
-	Check   func(ctx context.Context) error // why this member is not fit to lead; nil: it is. ctx ends after Timeout
-	Every   time.Duration                   // between the end of a check and the next; default 1 s, at least [MinTime]
-	Timeout time.Duration                   // default 1 s, at least [MinTime]
-	Rise    int                             // checks in a row that succeed until the member is healthy; default 1
-	Fall    int                             // checks in a row that fail until it is unhealthy; default 1
-}
-
-// withDefaults fills in what is not given.
-func (h Health) withDefaults() Health {
-	h.Every, h.Timeout = cmp.Or(h.Every, time.Second), cmp.Or(h.Timeout, time.Second)
-	h.Rise, h.Fall = cmp.Or(h.Rise, 1), cmp.Or(h.Fall, 1)
-	return h
-}
-
-// faults are what is wrong with it.
-func (h Health) faults() (faults []error) {
-	if h.Check == nil && (h.Every != 0 || h.Timeout != 0 || h.Rise != 0 || h.Fall != 0) {
-		faults = append(faults, config("Health without Check: set Check, or leave Every, Timeout, Rise and Fall out"))
-	}
-	h = h.withDefaults()
-	if h.Every < MinTime || h.Every > MaxTime || h.Timeout < MinTime || h.Timeout > MaxTime {
-		faults = append(faults, config("Health.Every %v, Timeout %v: give %v to %v for each", h.Every, h.Timeout, MinTime, MaxTime))
-	}
-	if h.Rise < 1 || h.Fall < 1 {
-		faults = append(faults, config("Health.Rise %d, Fall %d: give 1 or more checks in a row for each", h.Rise, h.Fall))
-	}
-	return faults
-}
 
 // SetHealth reports whether this member is fit to lead: nil, as at first: it is; an
 // error why it is not. Status, events and the log give the text of err as the reason. A member that is
@@ -60,7 +21,7 @@ func (n *Node) SetHealth(ctx context.Context, err error) error {
 		words = err.Error()
 	}
 	return n.call(ctx, func() {
-		n.healthError = words
+		n.stance.healthError = words
 		if !n.closing { // a member that leaves is not fit
 			n.emit(election.Event{Kind: election.Health, On: err == nil})
 		}
@@ -172,28 +133,10 @@ func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
 	pairs = maps.Clone(pairs)
 	return n.call(ctx, func() {
 		if n.cfg.AwaitReady {
-			pairs = withReady(pairs, n.metas[n.id][readyKey])
+			pairs = withReady(pairs, n.links.metas[n.id][readyKey])
 		}
 		n.emit(election.Event{Kind: election.Tells, Meta: pairs})
 	})
-}
-
-// readyKey is the metadata key of a member with [Config.AwaitReady]. Its value is the epoch of its latest leadership that is ready.
-const readyKey = "batuta.ready"
-
-func withReady(pairs map[string]string, epoch string) map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, pairs)
-	all[readyKey] = epoch
-	return all
-}
-
-// waits reports whether the leader publishes that its work does not serve yet. A leader that is ready publishes a
-// renewed epoch before its followers have that.
-func (v View) waits() bool {
-	ready, used := v.Meta[readyKey]
-	epoch, err := strconv.ParseUint(ready, 10, 64)
-	return used && (err != nil || epoch < v.Token.Epoch)
 }
 
 // Ready reports to all members that the work of this member's leadership t serves; t is the Token of [Leadership].
@@ -201,58 +144,19 @@ func (v View) waits() bool {
 // It has an effect only with [Config.AwaitReady]. The error wraps [ErrNotLeading] if that leadership
 // has ended; it is ctx's, or [ErrClosed], if the node has not received the call.
 func (n *Node) Ready(ctx context.Context, t Token) error {
-	leads := false
-	err := n.call(ctx, func() {
+	return n.try(ctx, func() error {
 		v := n.view()
-		if leads = v.Token.Leader.ID == n.id && (t == v.Token || t == n.began || t == Token{}); leads && n.cfg.AwaitReady {
-			if t != (Token{}) {
-				t = v.Token
-			}
+		if v.Token.Leader.ID != n.id || t != v.Token && t != n.began && t != (Token{}) {
+			return fmt.Errorf("%w: the leadership with epoch %d has ended", ErrNotLeading, t.Epoch)
+		}
+		if t != (Token{}) {
+			t = v.Token
+		}
+		if n.cfg.AwaitReady {
 			publishReady(n, t)
 		}
+		return nil
 	})
-	if err == nil && !leads {
-		err = fmt.Errorf("%w: the leadership with epoch %d has ended", ErrNotLeading, t.Epoch)
-	}
-	return err
-}
-
-func publishReady(n *Node, t Token) {
-	n.emit(election.Event{Kind: election.Tells, Meta: withReady(n.metas[n.id], strconv.FormatUint(t.Epoch, 10))})
-}
-
-// checkMeta returns what is wrong with metadata.
-func (c Config) checkMeta(pairs map[string]string) error {
-	if c.AwaitReady {
-		pairs = withReady(pairs, strconv.FormatUint(math.MaxUint64, 10))
-	} else if _, taken := pairs[readyKey]; taken {
-		return config("meta: key %s is batuta's own: set AwaitReady, and call Ready", readyKey)
-	}
-	if err := election.CheckMeta(pairs); err != nil {
-		return config("meta: %w", err)
-	}
-	if len(pairs) > 0 && c.Wire != nil {
-		return config("meta: only batuta's own protocol carries the metadata of a member: leave out Wire, or Meta and AwaitReady")
-	}
-	return nil
-}
-
-// learn stores the metadata of a member.
-func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
-	v := n.view()
-	waited := v.unready
-	if id == v.Token.Leader.ID {
-		v.Meta = pairs
-		v.unready = v.waits()
-	}
-	n.metas[id] = pairs
-	n.elections.learn(id, pairs)
-	n.cfg.Logger.Info("metadata changed", "member", id, "pairs", len(pairs))
-	n.history.add(Event{Time: now, Kind: EventMeta, View: v, Member: id, Meta: pairs})
-	if waited && v.Ready() {
-		n.cfg.Logger.Info("ready", "leader", id, "epoch", v.Token.Epoch)
-		n.history.add(Event{Time: now, Kind: EventReady, View: v})
-	}
 }
 
 // Why a transfer is refused.
@@ -277,72 +181,18 @@ func (n *Node) Transfer(ctx context.Context, id ID) error {
 	if err != nil {
 		return err
 	}
-	var refused error
 	var from Token
-	err = n.call(ctx, func() {
-		if refused = n.machine.AdmitTransfer(id); refused == nil {
+	if err := n.try(ctx, func() error {
+		refused := n.machine.AdmitTransfer(id)
+		if refused == nil {
 			from = n.view().Token
 			n.emit(election.Event{Kind: election.Transfer, Peer: id})
 		}
-	})
-	switch {
-	case err != nil:
-		return err
-	case refused != nil:
 		return refused
-	case id == n.id:
-		return nil
+	}); err != nil || id == n.id {
+		return err
 	}
 	return n.followed(ctx, from, id)
-}
-
-// MaxPause bounds the length of [Node.Pause].
-const MaxPause = election.MaxPause
-
-// Pause keeps the leader of the cluster's own election for that long, or ends a pause with 0: meanwhile no member takes
-// over, whether the leader lives or not. Any member may ask, and all members receive it. [Node.Resign],
-// [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
-// it for the rest of the pause. A leader that is unhealthy keeps it, too.
-//
-// It returns when this member goes by it. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
-// a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
-// A pause is not on disk: it ends when every process that knows it has ended.
-func (n *Node) Pause(ctx context.Context, length time.Duration) error {
-	if length < 0 || length > MaxPause {
-		return config("pause of %v: give at most %v, or 0 to end a pause", length, MaxPause)
-	}
-	until, err := ask(ctx, n, func() time.Time {
-		until, _ := pausedBy(n)
-		if length == 0 && !until.IsZero() && !n.view().Token.Defined() {
-			n.emit(election.Event{Kind: election.Pausing})
-			until = time.Time{}
-		}
-		return until
-	})
-	if err != nil || length == 0 && until.IsZero() {
-		return err
-	}
-	err = n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
-	for err == nil && until.IsZero() == (length > 0) {
-		select {
-		case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		until, err = ask(ctx, n, func() time.Time { until, _ := pausedBy(n); return until })
-	}
-	return err
-}
-
-// pausedBy is what the core of a node knows of a pause.
-func pausedBy(n *Node) (until time.Time, leader ID) {
-	if c, ok := n.machine.(interface{ Paused() (time.Time, ID) }); ok {
-		until, leader = c.Paused()
-	}
-	if !until.After(n.now()) {
-		return time.Time{}, ""
-	}
-	return time.Now().Add(until.Sub(n.now())).Round(0), leader
 }
 
 // followed waits for the next leadership, which is to be that member's.
@@ -358,8 +208,23 @@ func (n *Node) followed(ctx context.Context, from Token, id ID) error {
 			return fmt.Errorf("member %s leads instead of %s, which has not claimed leadership in time", v.Token.Leader.ID, id)
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return n.closed()
+	return n.ended(ctx)
+}
+
+// Resign steps down, and the other members elect; no effect when not leading. It
+// returns when the leadership has ended here, with ctx's error, or with
+// [ErrClosed]. This member is a candidate again when a later leadership of at least 2·T
+// has ended (with a quorum, of any length), when no member leads for 2·T, when the
+// leadership is handed over to it, or by [Node.Campaign].
+func (n *Node) Resign(ctx context.Context) error {
+	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Resigned}) })
+}
+
+// Campaign starts an election, and makes a member stand again that has resigned.
+// It returns when the contest has begun, with ctx's error, or with [ErrClosed].
+func (n *Node) Campaign(ctx context.Context) error {
+	return n.call(ctx, func() {
+		n.duties.retired = false
+		n.emit(election.Event{Kind: election.Campaign})
+	})
 }

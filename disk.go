@@ -3,12 +3,15 @@ package batuta
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/disk/logfile"
 	"github.com/batuta-dev/batuta/internal/disk/statefile"
+	"github.com/google/uuid"
 )
 
 // Store keeps a member's state across its own death. A Store that is also an
@@ -42,49 +45,6 @@ func (d dataDir) Load() (election.State, error) {
 	return state, nil
 }
 
-// promise is an algorithm with a guarantee of its own; without it the guarantee is
-// [GuaranteeBestEffort].
-type promise interface {
-	Promises() (guarantee string, fencing bool)
-}
-
-// promises is what a guarantees.
-func promises(a Algorithm) (guarantee string, fencing bool) {
-	if p, ok := a.(promise); ok {
-		return p.Promises()
-	}
-	return GuaranteeBestEffort, false
-}
-
-// fences reports whether the epoch of a's tokens is a fence.
-func fences(a Algorithm) bool {
-	_, fencing := promises(a)
-	return fencing
-}
-
-// durable reports whether an algorithm keeps no promise without a disk.
-func durable(a Algorithm) bool {
-	d, ok := a.(interface{ Durable() bool })
-	return ok && d.Durable()
-}
-
-// checkAlgorithm asks the algorithm what is wrong with its options, and whether it has
-// the disk that it needs.
-func (c Config) checkAlgorithm() (faults []error) {
-	if v, ok := c.Algorithm.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			faults = append(faults, config("%w", err))
-		}
-	}
-	if durable(c.Algorithm) && c.DataDir == "" {
-		faults = append(faults, config("no data directory: algorithm %s keeps its promise only if all that it has sent is on disk; set one that no other member uses", c.Algorithm.Name()))
-	}
-	if durable(c.Algorithm) && c.Wire != nil {
-		faults = append(faults, config("algorithm %s does not go with another wire", c.Algorithm.Name()))
-	}
-	return faults
-}
-
 // records is the log of an algorithm that has a core of its own; the loop's, and of the
 // a single goroutine that writes.
 type records interface {
@@ -94,55 +54,159 @@ type records interface {
 	Close() error
 }
 
-// openRecords opens the log, if the algorithm needs one, and returns what it holds.
-func (n *Node) openRecords() ([][]byte, error) {
-	if !durable(n.cfg.Algorithm) {
+// saver saves what the cores ask for, one save at a time, and reports how that goes. It belongs to the loop.
+type saver struct {
+	*ground
+	store   Store          // nil: none
+	records records        // nil: the algorithm keeps none
+	saved   chan error     // how a save has ended
+	saving  sync.WaitGroup // the save
+	began   time.Duration  // when the outstanding save did, on the node's clock; 0: none is
+	fault   error          // of the last save
+	failed  uint64         // all saves
+}
+
+// load opens the store, if any, and settles this member's id.
+func (s *saver) load() (state election.State, err error) {
+	s.saved = make(chan error, 1) // a saver never waits for the loop
+	s.store = s.cfg.Store
+	if s.store == nil && s.cfg.DataDir != "" {
+		if s.store, err = openDataDir(s.cfg.DataDir, s.cfg.Logger); err != nil {
+			return state, err
+		}
+	}
+	if s.store != nil {
+		if state, err = s.store.Load(); err != nil {
+			return state, err
+		}
+	}
+	switch {
+	case s.cfg.ID == "" && state.ID == election.None:
+		s.cfg.ID = ID(uuid.NewString())
+	case s.cfg.ID == "":
+		s.cfg.ID = state.ID
+	case state.ID != election.None && state.ID != s.cfg.ID:
+		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or set Config.ID to %s", s.cfg.DataDir, state.ID, s.cfg.ID, state.ID)
+	}
+	s.id = s.cfg.ID
+	s.cfg.Logger = s.cfg.Logger.With("id", string(s.cfg.ID), "cluster", s.cfg.Cluster)
+	return state, errors.Join(s.cfg.checkMembers()...)
+}
+
+// open saves the state that this process starts with, and returns the records that a log holds, if the algorithm
+// needs one.
+func (s *saver) open(state election.State) (held [][]byte, err error) {
+	if s.store != nil {
+		if err := s.store.Save(state); err != nil {
+			return nil, config("data directory %s: %w", s.cfg.DataDir, err)
+		}
+	}
+	if !durable(s.cfg.Algorithm) {
 		return nil, nil
 	}
-	log, err := logfile.Open(n.cfg.DataDir, n.cfg.Logger)
+	log, err := logfile.Open(s.cfg.DataDir, s.cfg.Logger)
 	if err != nil {
 		return nil, config("%w", err)
 	}
-	n.records = log
-	held, err := log.Load()
-	if err != nil {
+	s.records = log
+	if held, err = log.Load(); err != nil {
 		return nil, config("%w", err)
 	}
 	return held, nil
 }
 
-// appendRecords writes records beside the loop: a disk may be slow.
-func (n *Node) appendRecords(a election.Action) {
-	if n.records == nil {
-		n.emit(election.Event{Kind: election.Saved, Err: errors.New("this node keeps no log")})
+// version is that of the layout of the data directory; 0: there is none.
+func (s *saver) version() int {
+	if _, ok := s.store.(dataDir); ok {
+		return statefile.Version
+	}
+	return 0
+}
+
+// save writes a state.
+func (s *saver) save(state election.State) {
+	if s.store == nil {
+		s.emit(election.Event{Kind: election.Saved})
 		return
 	}
-	n.saveBegins()
-	write := n.records.Append
-	if a.Replace {
-		write = n.records.Replace
+	s.write(func() error { return s.store.Save(state) })
+}
+
+// writeRecords writes records.
+func (s *saver) writeRecords(a election.Action) {
+	switch {
+	case s.records == nil:
+		s.emit(election.Event{Kind: election.Saved, Err: errors.New("this node keeps no log")})
+	case a.Replace:
+		s.write(func() error { return s.records.Replace(a.Records...) })
+	default:
+		s.write(func() error { return s.records.Append(a.Records...) })
 	}
-	list := a.Records
-	n.saving.Go(func() { n.saved <- write(list...) })
 }
 
-// leaseholder is a core whose leadership is in force until a known time.
-type leaseholder interface {
-	Lease() (until time.Time, leads bool)
+// write runs a save beside the loop: a disk may be slow.
+func (s *saver) write(save func() error) {
+	s.began = max(s.clock.Now(), 1)
+	s.saving.Go(func() { s.saved <- save() })
 }
 
-// lasts is until when, on the node's clock, its leadership lasts if the loop does
-// nothing more.
-func (n *Node) lasts() time.Duration {
-	if h, ok := n.machine.(leaseholder); ok {
-		until, leads := h.Lease()
-		if !leads {
-			return 0
+// wasSaved takes note of how a save ended, and logs what has changed.
+func (s *saver) wasSaved(err error) {
+	was := s.fault
+	s.began, s.fault = 0, err
+	switch {
+	case err != nil:
+		if s.failed++; was == nil || was.Error() != err.Error() {
+			s.cfg.Logger.Warn("the state cannot be saved: this member follows, and is no candidate until it can", "error", err)
 		}
-		return until.Sub(n.born)
+	case was != nil:
+		s.cfg.Logger.Warn("the state can be saved again", "failed", s.failed)
 	}
-	return n.stepped + n.cfg.timing().Bears()
+	s.emit(election.Event{Kind: election.Saved, Err: err})
 }
 
-// warn logs for the operator.
-func (n *Node) warn(err error) { n.cfg.Logger.Warn(fmt.Sprintf("%v", err)) }
+// trouble is what is wrong with the disk; "" when nothing is known to be.
+func (s *saver) trouble() string {
+	if since := s.clock.Now() - s.began; s.began > 0 && since > s.timeout {
+		return fmt.Sprintf("a save has not ended in %v", since.Round(time.Millisecond))
+	}
+	if s.fault != nil {
+		return s.fault.Error()
+	}
+	return ""
+}
+
+// end closes the store once the outstanding save has ended, for which it waits T at most.
+// A save that hangs is left behind, and closes the store when it ends: until then no process
+// else may open that.
+func (s *saver) end() error {
+	saved := make(chan struct{})
+	go func() {
+		s.saving.Wait()
+		close(saved)
+	}()
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
+	select {
+	case <-saved:
+		return s.Close()
+	case <-timer.C:
+	}
+	s.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", s.trouble())
+	go func() {
+		<-saved
+		_ = s.Close() // no caller is left
+	}()
+	return nil
+}
+
+// Close closes the store and the log.
+func (s *saver) Close() error {
+	if s.records != nil {
+		defer s.records.Close()
+	}
+	if c, ok := s.store.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,18 +107,18 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 		return errNoWork
 	}
 	n, s := e.node, &call{}
-	if err := n.standFor(ctx, s, e); err != nil {
+	if err := n.candidacies.standFor(ctx, s, e); err != nil {
 		return err
 	}
-	defer n.withdraw(s, e)
+	defer n.candidacies.withdraw(s, e)
 	c := s.of
 	return n.leading(ctx, s.history, fn, func(at *happening) *work {
 		if v := at.Event.View; v.Defined() {
-			w, _ := n.beginNamed(ctx, c.name, v.Token)
+			w, _ := n.candidacies.beginNamed(ctx, c.name, v.Token)
 			return w
 		}
 		return nil
-	}, func(w *work) bool { return n.finishNamed(c, w) })
+	}, func(w *work) bool { return n.candidacies.finishNamed(c, w) })
 }
 
 // Hold is [Node.Hold] for this election. It gives a leadership that this member has while Lead, LeadEach
@@ -131,10 +132,10 @@ func (e *Election) Hold(ctx context.Context) (held context.Context, release func
 	}
 	n, v := e.node, e.Leader()
 	var c *candidate
-	return hold(ctx, n, v, func() (w *work) {
-		w, c = n.beginNamed(ctx, e.name, v.Token)
+	return n.hold(ctx, v, func() (w *work) {
+		w, c = n.candidacies.beginNamed(ctx, e.name, v.Token)
 		return w
-	}, func(w *work) bool { return n.finishNamed(c, w) })
+	}, func(w *work) bool { return n.candidacies.finishNamed(c, w) })
 }
 
 // LeadEach is [Election.Lead] for many elections at once: this member stands for each of
@@ -160,7 +161,7 @@ func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx 
 	within, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &call{ctx: within, fn: fn, ended: make(chan error, 1)}
-	if err := n.standFor(ctx, s, elections...); err != nil {
+	if err := n.candidacies.standFor(ctx, s, elections...); err != nil {
 		return err
 	}
 	var err error
@@ -172,7 +173,7 @@ func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx 
 		err = n.closed()
 	}
 	stop()
-	n.withdraw(s, elections...)
+	n.candidacies.withdraw(s, elections...)
 	s.running.Wait()
 	return err
 }
@@ -186,7 +187,7 @@ func (e *Election) Leader() View {
 	if e.err != nil {
 		return View{Election: e.name}
 	}
-	return e.node.elections.leader(e.name, e.node)
+	return e.node.candidacies.leader(e.name)
 }
 
 // Leaders are the views of all seats of the election that are led, in order.
@@ -200,8 +201,8 @@ func (e *Election) Leaders() (views []View) {
 	if e.err != nil {
 		return nil
 	}
-	for _, v := range e.node.elections.list(e.name) {
-		if v = e.node.unlessLate(v); v.Defined() {
+	for _, v := range e.node.candidacies.elections.list(e.name) {
+		if v = e.node.candidacies.unlessLate(v); v.Defined() {
 			views = append(views, v)
 		}
 	}
@@ -227,7 +228,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[View, error] {
 	if e.err != nil {
 		return func(yield func(View, error) bool) { yield(View{}, e.err) }
 	}
-	return e.node.elections.watched(e.name).views(ctx)
+	return e.node.candidacies.elections.watched(e.name).views(ctx)
 }
 
 // Resign gives the election to the next candidate, and without a second candidate to this
@@ -249,8 +250,7 @@ func (e *Election) Resign(ctx context.Context) error {
 // this member has received it. A refusal is an error with the reason; then nothing changes.
 // Until the next change of leader the election stays there, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
-	switch {
-	case e.err != nil:
+	if e.err != nil {
 		return e.err
 	}
 	id, err := election.ParseID(string(id))
@@ -263,7 +263,7 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	views := e.Watch(ctx)
-	if err := e.node.request(ctx, named.Request{Do: named.DoTransfer, Name: e.name, Member: id}); err != nil {
+	if err := e.node.candidacies.request(ctx, named.Request{Do: named.DoTransfer, Name: e.name, Member: id}); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(e.Leaders(), func(v View) bool { return v.Token.Leader.ID == id }) {
@@ -277,10 +277,7 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 			return nil
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return e.node.closed()
+	return e.node.ended(ctx)
 }
 
 // handOver is Transfer of the cluster's own election.
@@ -314,12 +311,12 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 		return config("election %q: StepDown is for the cluster's own; Transfer hands over a named one", e.name)
 	}
 	n := e.node
-	var view View
-	err := n.call(ctx, func() {
-		view = n.view()
+	view, err := ask(ctx, &n.calls, func() View {
+		view := n.view()
 		if view.Token.Leader.ID == n.id && cmp.Or(leader, n.id) == n.id {
 			n.emit(election.Event{Kind: election.Resigned})
 		}
+		return view
 	})
 	from := view.Token
 	switch {
@@ -338,10 +335,7 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 			return err
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return n.closed()
+	return n.ended(ctx)
 }
 
 // askLeader sends a request to the leader. The effect of a request whose answer is lost shows in the leader of the election.
@@ -349,7 +343,7 @@ func (e *Election) askLeader(ctx context.Context, r named.Request) error {
 	if until, ok := ctx.Deadline(); ok {
 		r.Within = time.Until(until)
 	}
-	if err := e.node.request(ctx, r); !errors.Is(err, errUnanswered) {
+	if err := e.node.candidacies.request(ctx, r); !errors.Is(err, errUnanswered) {
 		return err
 	}
 	return nil
@@ -361,12 +355,12 @@ func (e *Election) askLeader(ctx context.Context, r named.Request) error {
 // the present view: each loss follows its leadership. Its place is taken when it is called.
 // Its errors are those of [Node.Watch].
 func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
-	taken, follow := n.elections.all(ctx)
+	taken, follow := n.candidacies.elections.all(ctx)
 	var again atomic.Bool
 	return func(yield func(View, error) bool) {
 		first, all := taken, follow
 		if again.Swap(true) {
-			first, all = n.elections.all(ctx)
+			first, all = n.candidacies.elections.all(ctx)
 		}
 		for _, v := range first {
 			if !yield(v, nil) {
@@ -389,9 +383,9 @@ func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 // ListElections are the present views of all elections but the cluster's own, by name and
 // seat.
 func (n *Node) ListElections() []View {
-	views := n.elections.list("")
+	views := n.candidacies.elections.list("")
 	for i, v := range views {
-		views[i] = n.unlessLate(v)
+		views[i] = n.candidacies.unlessLate(v)
 	}
 	return views
 }
@@ -412,7 +406,7 @@ func (n *Node) Undrain(ctx context.Context, id ID) error {
 
 // Drained are the members that are drained, as far as this member has received.
 func (n *Node) Drained(ctx context.Context) (ids []ID, err error) {
-	return ask(ctx, n, func() (ids []ID) {
+	return ask(ctx, &n.calls, func() (ids []ID) {
 		if n.named != nil {
 			ids = n.named.Drained()
 		}
@@ -425,7 +419,7 @@ func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error
 	if err != nil {
 		return err
 	}
-	return n.request(ctx, named.Request{Do: do, Member: id, Force: force})
+	return n.candidacies.request(ctx, named.Request{Do: do, Member: id, Force: force})
 }
 
 // ErrRefusedElection is wrapped by what [Node.Drain], [Node.Undrain] and [Election.Transfer] answer
@@ -433,18 +427,18 @@ func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error
 var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
 // request has the coordinator asked, and gives its answer.
-func (n *Node) request(ctx context.Context, r named.Request) error {
+func (m *candidacies) request(ctx context.Context, r named.Request) error {
 	answer := make(chan named.Reply, 1)
 	var number uint64
-	err := n.call(ctx, func() {
-		if n.named == nil {
+	err := m.call(ctx, func() {
+		if m.named == nil {
 			answer <- named.Reply{Error: "only batuta's own wire carries named elections"}
 			return
 		}
 		var actions []election.Action
-		number, actions = n.named.Request(n.now(), r)
-		n.asked[number] = answer
-		n.perform(actions)
+		number, actions = m.named.Request(m.now(), r)
+		m.asked[number] = answer
+		m.perform(actions)
 	})
 	if err != nil {
 		return err
@@ -452,12 +446,12 @@ func (n *Node) request(ctx context.Context, r named.Request) error {
 	select {
 	case reply := <-answer:
 		return refusedBy(reply)
-	case <-n.done:
-		return n.closed()
+	case <-m.done:
+		return m.closed()
 	case <-ctx.Done():
-		n.call(context.WithoutCancel(ctx), func() {
-			delete(n.asked, number)
-			n.named.Forget(number)
+		m.call(context.WithoutCancel(ctx), func() {
+			delete(m.asked, number)
+			m.named.Forget(number)
 		})
 		return ctx.Err()
 	}
@@ -487,3 +481,96 @@ func classed(words string, classes ...error) error { return &classError{words, c
 
 func (c *classError) Error() string   { return c.words }
 func (c *classError) Unwrap() []error { return c.classes }
+
+// TryTimeout is how long [TryAcquire] waits at most while no member leads.
+const TryTimeout = 3 * time.Second
+
+// TryAcquire is [Acquire] that does not wait for the end of a leadership. Its error wraps [ErrNotLeading] when a different
+// leads, and when this candidate does not lead within [TryTimeout].
+func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
+	within, giveUp := context.WithCancelCause(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer giveUp(nil)
+	defer time.AfterFunc(TryTimeout, func() {
+		giveUp(classed("this candidate was not elected within "+TryTimeout.String()+": try again later, or wait with Acquire", ErrNotLeading))
+	}).Stop()
+	watcher.Go(func() {
+		for range e.Watch(within) {
+			if by, taken := taken(e); taken {
+				giveUp(classed(fmt.Sprintf("member %s leads election %q: try again later, or wait with Acquire", by.Token.Leader.ID, by.Election), ErrNotLeading))
+			}
+		}
+	})
+	h, err := Acquire(within, e)
+	if cause := context.Cause(within); err == within.Err() && errors.Is(cause, ErrNotLeading) {
+		return nil, cause
+	}
+	return h, err
+}
+
+// taken returns the view of a leadership elsewhere, if no seat is left for this candidate.
+func taken(e Elector) (v View, taken bool) {
+	v = e.Leader()
+	if named, ok := e.(*Election); ok && !named.own() && len(named.Leaders()) < named.how.Seats {
+		return v, false
+	}
+	return v, v.Defined() && !e.IsLeader()
+}
+
+// Lease is [Node.Lease] of this election; the coordinator renews it. Under a best-effort Algorithm
+// the next member may lead before it has ended, and Whole is 0.
+func (e *Election) Lease(ctx context.Context) (Lease, error) {
+	switch {
+	case e.err != nil:
+		return Lease{}, e.err
+	case e.own():
+		return e.node.Lease(ctx)
+	}
+	n := e.node
+	return ask(ctx, &n.calls, func() (l Lease) {
+		l.Whole = n.named.Lease()
+		if until := n.named.Vouched(e.name); !until.IsZero() {
+			l.Left = until.Sub(n.now())
+		}
+		return l
+	})
+}
+
+// MaxPause bounds the length of [Node.Pause].
+const MaxPause = election.MaxPause
+
+// Pause keeps the leader of the cluster's own election for that long, or ends a pause with 0: meanwhile no member takes
+// over, whether the leader lives or not. Any member may ask, and all members receive it. [Node.Resign],
+// [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
+// it for the rest of the pause. A leader that is unhealthy keeps it, too.
+//
+// It returns when this member goes by it. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
+// a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
+// A pause is not on disk: it ends when every process that knows it has ended.
+func (n *Node) Pause(ctx context.Context, length time.Duration) error {
+	if length < 0 || length > MaxPause {
+		return config("pause of %v: give at most %v, or 0 to end a pause", length, MaxPause)
+	}
+	until, err := ask(ctx, &n.calls, func() time.Time {
+		until, _ := n.paused()
+		if length == 0 && !until.IsZero() && !n.view().Token.Defined() {
+			n.emit(election.Event{Kind: election.Pausing})
+			until = time.Time{}
+		}
+		return until
+	})
+	if err != nil || length == 0 && until.IsZero() {
+		return err
+	}
+	err = n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
+	for err == nil && until.IsZero() == (length > 0) {
+		select {
+		case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		until, err = ask(ctx, &n.calls, func() time.Time { until, _ := n.paused(); return until })
+	}
+	return err
+}

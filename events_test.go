@@ -150,9 +150,9 @@ func TestAReaderAtTheLimitGoesOn(t *testing.T) {
 
 // What Elections gives is read again from what is so then.
 func TestElectionsAreReadAgain(t *testing.T) {
-	n := &Node{elections: newElections()}
+	n := &Node{candidacies: candidacies{elections: newElections()}}
 	lead := func(epoch uint64) {
-		n.elections.tell(View{Election: "a", Token: Token{Epoch: epoch, Leader: Rank{ID: "1"}}})
+		n.candidacies.elections.tell(View{Election: "a", Token: Token{Epoch: epoch, Leader: Rank{ID: "1"}}})
 	}
 	lead(1)
 	views := n.Elections(t.Context())
@@ -170,18 +170,18 @@ func TestElectionsAreReadAgain(t *testing.T) {
 
 // A reader that begins while no member leads receives the leadership that ended before its loss.
 func TestALossFollowsItsLeadership(t *testing.T) {
-	n := &Node{elections: newElections()}
+	n := &Node{candidacies: candidacies{elections: newElections()}}
 	token := func(epoch uint64) Token { return Token{Epoch: epoch, Leader: Rank{ID: "1"}} }
-	tell := func(v View) { v.Election = "a"; n.elections.tell(v) }
+	tell := func(v View) { v.Election = "a"; n.candidacies.elections.tell(v) }
 	tell(View{Token: token(1)})
 	tell(View{Lost: token(1)})
 	tell(View{Token: token(2)})
 	tell(View{Lost: token(2), Cause: CauseCrashed})
 	views := n.Elections(t.Context())
 	tell(View{Token: token(3)})
-	n.elections.forget("a", 0)
+	n.candidacies.elections.forget("a", 0)
 	later := n.Elections(t.Context())
-	n.elections.end()
+	n.candidacies.elections.end()
 	var got []string
 	for v := range views {
 		got = append(got, v.Token.String()+"/"+v.Lost.String())
@@ -192,26 +192,26 @@ func TestALossFollowsItsLeadership(t *testing.T) {
 	for v := range later {
 		t.Errorf("%+v of an election that no member stands for", v)
 	}
-	if len(n.elections.were) > 0 {
-		t.Errorf("%v is kept", n.elections.were)
+	if len(n.candidacies.elections.were) > 0 {
+		t.Errorf("%v is kept", n.candidacies.elections.were)
 	}
 }
 
 // That every leader of many elections is another is no more than a reader may be behind.
 func TestAReaderOfElectionsMayMissNoChangeOfAll(t *testing.T) {
 	const names = MaxBacklog
-	n := &Node{elections: newElections()}
+	n := &Node{candidacies: candidacies{elections: newElections()}}
 	changeAll := func(epoch uint64) {
 		for i := range names {
 			name, token := strconv.Itoa(i), Token{Epoch: epoch, Leader: Rank{ID: "1"}}
-			n.elections.tell(View{Election: name, Lost: token})
-			n.elections.tell(View{Election: name, Token: token})
+			n.candidacies.elections.tell(View{Election: name, Lost: token})
+			n.candidacies.elections.tell(View{Election: name, Token: token})
 		}
 	}
 	changeAll(1)
 	events := n.Elections(t.Context())
 	changeAll(2)
-	n.elections.end()
+	n.candidacies.elections.end()
 	seen := 0
 	for v, err := range events {
 		if err != nil {

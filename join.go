@@ -14,9 +14,18 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/net/discovery"
-	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
+
+// joiner has the cluster admit this member, and goes on asking until it has.
+type joiner struct {
+	*links
+	newcomer  machine.Newcomer                // what asking has brought
+	insecure  string                          // how the security of an address to join through differs from this member's; "": of none
+	rejoin    chan struct{}                   // all addresses through which it joins are to be asked again
+	returning bool                            // a member is being asked to admit this member again
+	duplicate struct{ since, last time.Time } // members refuse this member because its id is in use
+}
 
 // findAgain is the pause before the addresses to join through are found again, when all of
 // those found have answered: members that start later or move have new addresses.
@@ -25,28 +34,28 @@ const findAgain = 5 * time.Second
 // join asks every address of Config.Join to be let into the cluster, round after round,
 // until each has answered; what the answers mean is [machine.Newcomer]'s. It asks them
 // all once more when the Machine has it that this member must join again.
-func (n *Node) join(ctx context.Context) {
+func (j *joiner) join(ctx context.Context) {
 	var answered []string
-	fixed, failing := !slices.ContainsFunc(n.cfg.Join, func(s string) bool { return !discovery.Fixed(s) }), false
+	fixed, failing := !slices.ContainsFunc(j.cfg.Join, func(s string) bool { return !discovery.Fixed(s) }), false
 	for {
-		found, fault := n.lookup(ctx)
+		found, fault := j.lookup(ctx)
 		if fault != nil && !failing && ctx.Err() == nil {
-			n.cfg.Logger.Warn("cannot find all addresses to join through; trying again", "error", fault)
+			j.cfg.Logger.Warn("cannot find all addresses to join through; trying again", "error", fault)
 		}
 		failing = fault != nil
 		left := slices.DeleteFunc(slices.Clone(found), func(addr string) bool { return slices.Contains(answered, addr) })
 		var asked []string
-		if n.locate(ctx, left) {
+		if j.locate(ctx, left) {
 			asked = left
 		}
-		answers := n.askAll(ctx, asked)
+		answers := j.askAll(ctx, asked)
 		var heard []string
 		var pause time.Duration
-		if n.call(ctx, func() {
-			heard = n.letIn(asked, answers)
-			switch alone := !n.met && !n.newcomer.Admitted(); {
+		if j.call(ctx, func() {
+			heard = j.letIn(asked, answers)
+			switch alone := !j.met && !j.newcomer.Admitted(); {
 			case failing, len(found) == 0, len(heard) < len(left), alone && !fixed:
-				pause = n.newcomer.Pause(n.cfg.timing())
+				pause = j.newcomer.Pause(j.cfg.timing())
 			case !fixed:
 				pause = findAgain
 			}
@@ -60,9 +69,9 @@ func (n *Node) join(ctx context.Context) {
 		}
 		select {
 		case <-again:
-		case <-n.rejoin:
+		case <-j.rejoin:
 			answered = nil
-			if n.call(ctx, n.newcomer.Again) != nil {
+			if j.call(ctx, j.newcomer.Again) != nil {
 				return
 			}
 		case <-ctx.Done():
@@ -73,30 +82,30 @@ func (n *Node) join(ctx context.Context) {
 
 // letIn steps the Machine with what a round of asking has brought, and returns the addresses that need not be
 // asked again.
-func (n *Node) letIn(asked []string, answers []*transport.Answer) (heard []string) {
-	n.newcomer.BeginRound()
-	n.insecure = ""
+func (j *joiner) letIn(asked []string, answers []*transport.Answer) (heard []string) {
+	j.newcomer.BeginRound()
+	j.insecure = ""
 	for i, a := range answers {
 		if a != nil && a.Holder != "" {
-			n.sameID(a.Holder, a.By)
+			j.sameID(a.Holder, a.By)
 		}
 		if a != nil && a.Insecure != "" {
-			n.insecure = fmt.Sprintf("it cannot join through %s: %s", asked[i], a.Insecure)
+			j.insecure = fmt.Sprintf("it cannot join through %s: %s", asked[i], a.Insecure)
 		}
 		if a == nil || a.Later {
 			continue
 		}
 		itself := !a.Admitted && a.Refused == nil // it has dialed its own address
-		if itself || n.newcomer.Answered(admission(a), refusal(asked[i], a.Refused)) {
+		if itself || j.newcomer.Answered(admission(a), refusal(asked[i], a.Refused)) {
 			heard = append(heard, asked[i])
 		}
 	}
-	ev, tell, fatal := n.newcomer.RoundOver(n.met)
+	ev, tell, fatal := j.newcomer.RoundOver(j.met)
 	switch {
 	case fatal != nil:
-		n.fail(fatal)
+		j.fail(fatal)
 	case tell:
-		n.emit(ev)
+		j.emit(ev)
 	}
 	return heard
 }
@@ -121,23 +130,23 @@ func refusal(by string, err error) error {
 }
 
 // joinAgain asks a member to admit this member, or all addresses through which it joins.
-func (n *Node) joinAgain(to ID) {
+func (j *joiner) joinAgain(to ID) {
 	switch {
-	case n.transport == nil || n.closing: // a wire of its own has its own ways
+	case j.transport == nil || j.closing: // a wire of its own has its own ways
 	case to == election.None:
 		select {
-		case n.rejoin <- struct{}{}:
+		case j.rejoin <- struct{}{}:
 		default: // it is to be done already
 		}
-	case !n.returning:
-		n.returning = true
-		addr := n.address(to)
-		n.background(func(ctx context.Context) {
-			answer := n.transport.Ask(ctx, addr, n.introduce)
-			n.call(ctx, func() {
-				n.returning = false
+	case !j.returning:
+		j.returning = true
+		addr := j.address(to)
+		j.background(func(ctx context.Context) {
+			answer := j.transport.Ask(ctx, addr, j.introduce)
+			j.call(ctx, func() {
+				j.returning = false
 				if answer != nil && answer.Admitted {
-					n.emit(n.newcomer.Returned(admission(answer)))
+					j.emit(j.newcomer.Returned(admission(answer)))
 				}
 			})
 		})
@@ -145,205 +154,118 @@ func (n *Node) joinAgain(to ID) {
 }
 
 // lookup gives the addresses to ask, as Config.Join stands for them now.
-func (n *Node) lookup(ctx context.Context) ([]string, error) {
+func (l *links) lookup(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	return discovery.Addresses(ctx, n.cfg.Join)
+	return discovery.Addresses(ctx, l.cfg.Join)
 }
 
 // askAll asks every address at once; an address without an answer gives nil.
-func (n *Node) askAll(ctx context.Context, addrs []string) []*transport.Answer {
+func (l *links) askAll(ctx context.Context, addrs []string) []*transport.Answer {
 	answers := make([]*transport.Answer, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
-		wait.Go(func() { answers[i] = n.transport.Ask(ctx, addr, n.introduce) })
+		wait.Go(func() { answers[i] = l.transport.Ask(ctx, addr, l.introduce) })
 	}
 	wait.Wait()
 	return answers
 }
 
 // introduce is this member as it asks to be let in.
-func (n *Node) introduce(ctx context.Context) (transport.Newcomer, error) {
-	return ask(ctx, n, func() transport.Newcomer {
-		return transport.Newcomer{Rank: n.machine.Self(), Address: n.cfg.Advertise, List: n.ownEntry(), Token: n.machine.Held()}
+func (l *links) introduce(ctx context.Context) (transport.Newcomer, error) {
+	return ask(ctx, &l.calls, func() transport.Newcomer {
+		it := transport.Newcomer{Rank: l.machine.Self(), Address: l.cfg.Advertise, Token: l.machine.Held()}
+		if own, ok := l.machine.Entry(l.id); ok {
+			it.List = []election.Member{own}
+		}
+		return it
 	})
 }
 
-// ownEntry is this member's entry on its own list, as a list.
-func (n *Node) ownEntry() []election.Member {
-	if e, ok := n.machine.Entry(n.id); ok {
-		return []election.Member{e}
-	}
-	return nil
-}
-
-// enter puts a newcomer on the list and gives what it should know.
-func (n *Node) enter(e election.Member, holds Token) (entry network.Entry) {
-	n.step(election.Event{Kind: election.JoinRequested, Member: e, Token: holds})
-	entry.Token, entry.Age = n.machine.Vouch()
-	entry.List = n.machine.List()
-	return entry
-}
-
-// This file has what a member waits for that founds no cluster.
-
-// How soon a member that waits logs that, and how often again.
-const (
-	firstWord = 2 * time.Second
-	nextWord  = 10 * time.Second
-)
-
-// newcomer reports whether this member has addresses to ask and no list of members:
-// it founds no cluster then, unless Bootstrap is set.
-func (c Config) newcomer() bool {
-	listed := slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID })
-	return len(c.Join) > 0 && !listed && !c.Bootstrap && c.Wire == nil
-}
-
-// checkFounding returns settings that contradict each other, or can never come true.
-func (c Config) checkFounding() error {
-	count := len(c.Peers)
-	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID == c.ID }) {
-		count++
-	}
-	_, own := c.Algorithm.(machine.CoreMaker)
-	switch {
-	case own && (c.Bootstrap || c.Expect > 0):
-		return config("bootstrap and expect: algorithm %s creates a cluster only from its list of members; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
-	case c.Witness && !own:
-		return config("witness: algorithm %s has no votes: leave it out, or use quorum; Config.Observer follows and never leads", c.Algorithm.Name())
-	case c.Witness && count < 2 && len(c.Join) == 0:
-		return config("witness: it never leads, and no other member is named: set Config.Peers to the first list of all members, or Config.Join to one of them")
-	case c.Observer && !c.Witness && own && len(c.Join) == 0:
-		return config("observer: it does not vote, and each member of the first list of a quorum does: set Config.Join to the members that it follows; a witness votes and never leads")
-	case c.MinMembers != 0 && (own || c.Wire != nil):
-		return config("min-members %d: algorithm %s, or the protocol of Wire, has no such rule; leave it out (a quorum has no leader without a majority)", c.MinMembers, c.Algorithm.Name())
-	case c.MinMembers < 0 || c.MinMembers > election.MaxMembers:
-		return config("min-members %d: give 1 to %d, or leave it out", c.MinMembers, election.MaxMembers)
-	case c.MinMembers > count && len(c.Peers) > 0 && len(c.Join) == 0:
-		return config("min-members %d, and the list has %d: no member would ever lead; lower it, or correct the list", c.MinMembers, count)
-	case c.Expect < 0:
-		return config("expect %d members: give a number above zero, or leave it out", c.Expect)
-	case c.Bootstrap && c.Expect > 1:
-		return config("bootstrap founds a cluster at once, and expect %d awaits others first: leave one of them out", c.Expect)
-	case c.Bootstrap && c.Observer:
-		return config("bootstrap: an observer never leads, and so founds nothing: leave one of them out")
-	case c.Expect > count && len(c.Peers) > 0 && len(c.Join) == 0:
-		return config("expect %d members, and the list has %d: lower it, or correct the list", c.Expect, count)
-	}
-	return nil
-}
-
 // awaited is what this member waits for before it is a candidate; "": nothing.
-func (n *Node) awaited() string {
-	switch aside := n.machine.Standing(); {
+func (j *joiner) awaited() string {
+	switch aside := j.machine.Standing(); {
 	case aside == election.IneligibleUnfounded:
-	case aside == election.IneligibleJoining && len(n.cfg.Join) > 0 && n.machine.Highest() == 0:
-		if _, best := n.machine.(*machine.Machine); !best {
-			return fmt.Sprintf("it joins through %s, and has learned of no leader: this algorithm creates a cluster only from a list of members, on members without Config.Join", strings.Join(n.cfg.Join, ", "))
-		} else if !n.cfg.newcomer() {
+	case aside == election.IneligibleJoining && len(j.cfg.Join) > 0 && j.machine.Highest() == 0:
+		if _, best := j.machine.(*machine.Machine); !best {
+			return fmt.Sprintf("it joins through %s, and has learned of no leader: this algorithm creates a cluster only from a list of members, on members without Config.Join", strings.Join(j.cfg.Join, ", "))
+		} else if !j.cfg.newcomer() {
 			return ""
 		}
 	default:
 		return ""
 	}
 	known := 1
-	for _, m := range n.machine.Members() {
-		if m.ID != n.id && !m.Heard.IsZero() {
+	for _, m := range j.machine.Members() {
+		if m.ID != j.id && !m.Heard.IsZero() {
 			known++
 		}
 	}
 	switch {
-	case n.cfg.Expect > 0:
-		return fmt.Sprintf("waits until %d members know each other (Config.Expect): by now it knows %d, itself included", n.cfg.Expect, known)
-	case known == 1 && n.insecure != "":
-		return n.insecure
+	case j.cfg.Expect > 0:
+		return fmt.Sprintf("waits until %d members know each other (Config.Expect): by now it knows %d, itself included", j.cfg.Expect, known)
+	case known == 1 && j.insecure != "":
+		return j.insecure
 	case known == 1:
-		return fmt.Sprintf("no member answers at %s, and it creates no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(n.cfg.Join, ", "))
+		return fmt.Sprintf("no member answers at %s, and it creates no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(j.cfg.Join, ", "))
 	}
 	return fmt.Sprintf("%d members know each other, none of them has learned of a leader, and none creates a cluster by itself: start one of them with Config.Bootstrap, once, or all with Config.Expect", known)
 }
 
 // sayAwaited logs for what this member waits, again and again until it does not.
-func (n *Node) sayAwaited(ctx context.Context) {
-	for pause := firstWord; ; pause = nextWord {
+func (j *joiner) sayAwaited(ctx context.Context) {
+	for pause := 2 * time.Second; ; pause = 10 * time.Second {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
-		words := ""
-		if n.call(ctx, func() { words = n.awaited() }) != nil || words == "" {
+		words, err := ask(ctx, &j.calls, j.awaited)
+		if err != nil || words == "" {
 			return
 		}
-		n.cfg.Logger.Warn("this member leads nothing yet", "why", words)
+		j.cfg.Logger.Warn("this member leads nothing yet", "why", words)
 	}
-}
-
-// This file finds the address that a member which listens everywhere publishes.
-
-// everywhere reports whether to listen on addr is to listen on every address of the
-// machine: no member elsewhere reaches that.
-func everywhere(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // settleAddress sets the address that this member publishes, before it does. It
 // stays open while no route to a member is found: see locate.
-func (n *Node) settleAddress(saved []election.Member) {
+func (l *links) settleAddress(saved []election.Member) {
 	switch {
-	case n.cfg.Advertise != "":
+	case l.cfg.Advertise != "":
 		return
-	case n.cfg.Wire != nil || !everywhere(n.addr):
-		n.cfg.Advertise = n.addr
-		for _, p := range n.cfg.Peers {
-			if p.ID == n.id && elsewhere(p.Addr, n.addr) {
-				n.cfg.Logger.Warn("the member list has this member where it does not listen, and the others dial it there: correct the list, or set Config.Advertise if that leads here", "list", p.Addr, "listen", n.addr)
+	case l.cfg.Wire != nil || !everywhere(l.addr):
+		l.cfg.Advertise = l.addr
+		for _, p := range l.cfg.Peers {
+			if p.ID == l.id && elsewhere(p.Addr, l.addr) {
+				l.cfg.Logger.Warn("the member list has this member where it does not listen, and the others dial it there: correct the list, or set Config.Advertise if that leads here", "list", p.Addr, "listen", l.addr)
 			}
 		}
 		return
 	}
-	for _, p := range n.cfg.Peers {
-		if p.ID == n.id && !everywhere(p.Addr) {
-			n.cfg.Advertise = p.Addr
+	for _, p := range l.cfg.Peers {
+		if p.ID == l.id && !everywhere(p.Addr) {
+			l.cfg.Advertise = p.Addr
 			return
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
-	if n.cfg.Advertise = n.route(n.contacts(ctx)); n.cfg.Advertise != "" {
+	if l.cfg.Advertise = l.route(l.contacts(ctx)); l.cfg.Advertise != "" {
 		return
 	}
 	for _, e := range saved {
-		if e.ID == n.id {
-			n.cfg.Advertise = e.Address
+		if e.ID == l.id {
+			l.cfg.Advertise = e.Address
 		}
 	}
 }
 
-// elsewhere reports that two addresses are plainly different: their ports differ, or their
-// hosts are two IP addresses. What a name stands for is not looked up.
-func elsewhere(a, b string) bool {
-	hostA, portA, errA := net.SplitHostPort(a)
-	hostB, portB, errB := net.SplitHostPort(b)
-	if errA != nil || errB != nil {
-		return false
-	}
-	ipA, errA := netip.ParseAddr(hostA)
-	ipB, errB := netip.ParseAddr(hostB)
-	return portA != portB || errA == nil && errB == nil && ipA.Unmap() != ipB.Unmap()
-}
-
 // contacts are the addresses that this member is to reach.
-func (n *Node) contacts(ctx context.Context) []string {
-	addrs, _ := n.lookup(ctx) // join reports what fails
-	for _, p := range n.cfg.Peers {
-		if p.ID != n.id {
+func (l *links) contacts(ctx context.Context) []string {
+	addrs, _ := l.lookup(ctx) // join reports what fails
+	for _, p := range l.cfg.Peers {
+		if p.ID != l.id {
 			addrs = append(addrs, p.Addr)
 		}
 	}
@@ -352,8 +274,8 @@ func (n *Node) contacts(ctx context.Context) []string {
 
 // route gives the address of this machine from which it reaches any of addrs, with
 // the port on which this member listens; "" if it reaches none. Nothing is sent.
-func (n *Node) route(addrs []string) string {
-	_, port, err := net.SplitHostPort(n.addr)
+func (l *links) route(addrs []string) string {
+	_, port, err := net.SplitHostPort(l.addr)
 	if err != nil {
 		return ""
 	}
@@ -380,26 +302,26 @@ func (n *Node) route(addrs []string) string {
 // locate finds the address that settleAddress has left open, as soon as one of the members
 // that it is to reach can be reached, and steps the Machine with it. It reports
 // whether the address is known.
-func (n *Node) locate(ctx context.Context, addrs []string) bool {
+func (l *links) locate(ctx context.Context, addrs []string) bool {
 	known := false
-	if n.call(ctx, func() { known = n.cfg.Advertise != "" }) != nil || known {
+	if l.call(ctx, func() { known = l.cfg.Advertise != "" }) != nil || known {
 		return known
 	}
-	addr := n.route(addrs)
+	addr := l.route(addrs)
 	if addr == "" {
 		return false
 	}
-	return n.call(ctx, func() {
-		n.cfg.Advertise = addr
-		n.transport.Advertise(addr)
-		n.cfg.Logger.Warn("the others reach this member here, as its connections show; Config.Advertise sets another", "address", addr)
-		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: n.machine.Self(), Address: addr}})
+	return l.call(ctx, func() {
+		l.cfg.Advertise = addr
+		l.transport.Advertise(addr)
+		l.cfg.Logger.Warn("the others reach this member here, as its connections show; Config.Advertise sets another", "address", addr)
+		l.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: l.machine.Self(), Address: addr}})
 	}) == nil
 }
 
 // keepLocating locates this member in a cluster whose members are all configured.
-func (n *Node) keepLocating(ctx context.Context) {
-	for !n.locate(ctx, n.contacts(ctx)) {
+func (l *links) keepLocating(ctx context.Context) {
+	for !l.locate(ctx, l.contacts(ctx)) {
 		select {
 		case <-time.After(machine.JoinBackoff):
 		case <-ctx.Done():
@@ -408,37 +330,23 @@ func (n *Node) keepLocating(ctx context.Context) {
 	}
 }
 
-// checkReach returns the fault of a member whose address no member could reach.
-func (c Config) checkReach() error {
-	if c.Wire != nil || c.Advertise != "" || !everywhere(c.Listen) || len(c.Join) > 0 {
-		return nil
-	}
-	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID || !everywhere(p.Addr) }) {
-		return nil
-	}
-	return config("listen address %q is every address of this machine, and no other member is named that could report which of them it reaches: set Config.Advertise to HOST:PORT, or listen on one address", c.Listen)
-}
-
-// duplicateID notes that members refuse this member because its id is in use.
-type duplicateID struct{ since, last time.Time }
-
 // sameID ends the node when a process elsewhere, at holder, has its id, not only seems to
 // have it for the moment that members need to detect the end of an earlier process. Where holder is
 // empty that process has started later and has this member's place: no member receives from this one.
-func (n *Node) sameID(holder string, by ID) {
+func (j *joiner) sameID(holder string, by ID) {
 	now := time.Now()
-	if now.Sub(n.duplicate.last) > 2*n.timeout+duplicatePause {
-		n.duplicate.since = now
+	if now.Sub(j.duplicate.last) > 2*j.timeout+duplicatePause {
+		j.duplicate.since = now
 	}
-	n.duplicate.last = now
-	if now.Sub(n.duplicate.since) <= 2*n.timeout {
+	j.duplicate.last = now
+	if now.Sub(j.duplicate.since) <= 2*j.timeout {
 		return
 	}
 	where := "the process at " + election.Shown(holder)
 	if holder == "" {
 		where = "a process that has started later"
 	}
-	n.fail(config("id %s is in use by %s, as member %s reports: give each process its own id", n.id, where, by))
+	j.fail(config("id %s is in use by %s, as member %s reports: give each process its own id", j.id, where, by))
 }
 
 // duplicatePause is longer than a Machine waits between two dials.

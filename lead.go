@@ -84,20 +84,20 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 	case fn == nil:
 		return errNoWork
 	case n.cfg.Observer:
-		return observes(n, n.cfg.Election)
+		return n.observes(n.cfg.Election)
 	}
-	if err := awaitRun(ctx, n); err != nil {
+	if err := n.awaitRun(ctx); err != nil {
 		return err
 	}
-	n.stand()
-	defer n.retire()
+	n.duties.stand()
+	defer n.duties.retire()
 	return n.leading(ctx, n.history, fn, func(at *happening) *work {
 		v := at.Event.View
 		if v.Token.Leader.ID == n.id {
-			return n.begin(ctx, v)
+			return n.duties.begin(ctx, v)
 		}
 		return nil
-	}, n.finish)
+	}, n.duties.finish)
 }
 
 // Hold counts a piece of work, such as a request, into the present leadership of this member. Its context comes from ctx and
@@ -110,48 +110,30 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 // would write under the token of the next.
 func (n *Node) Hold(ctx context.Context) (held context.Context, release func(), err error) {
 	v := n.Leader()
-	return hold(ctx, n, v, func() *work { return n.begin(ctx, v) }, n.finish)
+	return n.hold(ctx, v, func() *work { return n.duties.begin(ctx, v) }, n.duties.finish)
 }
 
 // hold counts work in under v, by begin, and has release count it out.
-func hold(ctx context.Context, n *Node, v View, begin func() *work, finish func(*work) bool) (context.Context, func(), error) {
+func (g *ground) hold(ctx context.Context, v View, begin func() *work, finish func(*work) bool) (context.Context, func(), error) {
 	var w *work
-	if ctx.Err() == nil && v.Token.Leader.ID == n.id {
+	if ctx.Err() == nil && v.Token.Leader.ID == g.id {
 		w = begin()
 	}
 	if w == nil {
 		select {
-		case <-n.done:
-			return nil, nil, n.closed()
+		case <-g.done:
+			return nil, nil, g.closed()
 		default:
 		}
-		return nil, nil, cmp.Or(ctx.Err(), fmt.Errorf("member %s, election %q: %w", n.id, v.Election, ErrNotLeading))
+		return nil, nil, cmp.Or(ctx.Err(), fmt.Errorf("member %s, election %q: %w", g.id, v.Election, ErrNotLeading))
 	}
 	w.held = true
-	l := leadership(n, v, w)
-	over := overdue.Watch(w.ctx, n.cfg.Logger, l.Election, l.Token)
+	l := g.leadership(v, w)
+	over := overdue.Watch(w.ctx, g.cfg.Logger, l.Election, l.Token)
 	return WithLeadership(w.ctx, l), sync.OnceFunc(func() {
 		over()
 		finish(w)
 	}), nil
-}
-
-// awaitRun returns when the node runs, or why it does not.
-func awaitRun(ctx context.Context, n *Node) error {
-	if ctx.Err() == nil {
-		select {
-		case <-n.running:
-			return nil
-		case <-ctx.Done():
-		case <-n.done:
-		}
-	}
-	select {
-	case <-n.done:
-		return n.closed()
-	default:
-		return ctx.Err()
-	}
 }
 
 // Held is a leadership that [Acquire] or [TryAcquire] gave. Its owner calls [Held.Release], after a loss too.
@@ -213,49 +195,13 @@ func (h *Held) Release() {
 	<-h.over
 }
 
-// TryTimeout is how long [TryAcquire] waits at most while no member leads.
-const TryTimeout = 3 * time.Second
-
-// TryAcquire is [Acquire] that does not wait for the end of a leadership. Its error wraps [ErrNotLeading] when a different
-// leads, and when this candidate does not lead within [TryTimeout].
-func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
-	within, giveUp := context.WithCancelCause(ctx)
-	var watcher sync.WaitGroup
-	defer watcher.Wait()
-	defer giveUp(nil)
-	defer time.AfterFunc(TryTimeout, func() {
-		giveUp(classed("this candidate was not elected within "+TryTimeout.String()+": try again later, or wait with Acquire", ErrNotLeading))
-	}).Stop()
-	watcher.Go(func() {
-		for range e.Watch(within) {
-			if by, taken := taken(e); taken {
-				giveUp(classed(fmt.Sprintf("member %s leads election %q: try again later, or wait with Acquire", by.Token.Leader.ID, by.Election), ErrNotLeading))
-			}
-		}
-	})
-	h, err := Acquire(within, e)
-	if cause := context.Cause(within); err == within.Err() && errors.Is(cause, ErrNotLeading) {
-		return nil, cause
-	}
-	return h, err
-}
-
-// taken returns the view of a leadership elsewhere, if no seat is left for this candidate.
-func taken(e Elector) (v View, taken bool) {
-	v = e.Leader()
-	if named, ok := e.(*Election); ok && !named.own() && len(named.Leaders()) < named.how.Seats {
-		return v, false
-	}
-	return v, v.Defined() && !e.IsLeader()
-}
-
 // ErrObserver is wrapped by what [Node.Lead], [Node.LeadEach] and [Election.Lead] return on a member with
 // [Config.Observer], which never leads.
 var ErrObserver = errors.New("it is an observer, which never leads")
 
 // observes is why this member cannot lead that election.
-func observes(n *Node, name string) error {
-	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer and Config.Witness out, or do not call Lead", n.id, name, ErrObserver)
+func (g *ground) observes(name string) error {
+	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer and Config.Witness out, or do not call Lead", g.id, name, ErrObserver)
 }
 
 // errNoWork is returned at once, not when this member first leads.
@@ -264,7 +210,7 @@ var errNoWork = fmt.Errorf("%w: Lead without a function: give the work that a le
 // leading runs fn once per leadership of this member in h, until it returns
 // under a leadership that lasts, or ctx or h ends. begin counts the work under a view in, and returns
 // nil where there is none to do; finish counts it out and reports whether it still led.
-func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context, Leadership) error, begin func(*happening) *work, finish func(*work) bool) error {
+func (g *ground) leading(ctx context.Context, h *history, fn func(context.Context, Leadership) error, begin func(*happening) *work, finish func(*work) bool) error {
 	at := h.Last() // whatever kind of event it is: its view is present
 	for at != nil && ctx.Err() == nil {
 		work := begin(at)
@@ -272,39 +218,45 @@ func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context,
 			at = h.Next(ctx, at)
 			continue
 		}
-		l := leadership(n, at.Event.View, work)
-		if led, err := work.run(n.cfg.Logger, l, fn, finish); led && ctx.Err() == nil {
+		l := g.leadership(at.Event.View, work)
+		if led, err := work.run(g.cfg.Logger, l, fn, finish); led && ctx.Err() == nil {
 			return err
 		}
 		// None of ours has begun since. Nothing that happened meanwhile is kept for us.
 		at = h.Last()
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return n.closed()
+	return g.ended(ctx)
 }
 
 // leadership is what work is done under.
-func leadership(n *Node, v View, w *work) Leadership {
-	return Leadership{Election: v.Election, Token: w.began, Since: v.Since, Fencing: fences(n.cfg.Algorithm)}
+func (g *ground) leadership(v View, w *work) Leadership {
+	_, fencing := promises(g.cfg.Algorithm)
+	return Leadership{Election: v.Election, Token: w.began, Since: v.Since, Fencing: fencing}
+}
+
+// duties are the functions and requests that run under the leaderships of a cluster's own election. They belong to the loop.
+type duties struct {
+	*ground
+	working map[*work]struct{}
+	leads   int  // calls of Lead that have not returned
+	retired bool // they have all returned, and this member stands no more
 }
 
 // stand has this member stand for election, for there is work to do.
-func (n *Node) stand() {
-	n.call(context.Background(), func() {
-		n.leads++
-		n.retired = false
-		n.emit(election.Event{Kind: election.Candidacy, On: true})
+func (d *duties) stand() {
+	d.call(context.Background(), func() {
+		d.leads++
+		d.retired = false
+		d.emit(election.Event{Kind: election.Candidacy, On: true})
 	})
 }
 
 // retire has it stand no more, if all work is over.
-func (n *Node) retire() {
-	n.call(context.Background(), func() {
-		if n.leads--; n.leads == 0 && !n.cfg.StandAlways && !n.closing {
-			n.retired = true
-			n.emit(election.Event{Kind: election.Candidacy})
+func (d *duties) retire() {
+	d.call(context.Background(), func() {
+		if d.leads--; d.leads == 0 && !d.cfg.StandAlways && !d.closing {
+			d.retired = true
+			d.emit(election.Event{Kind: election.Candidacy})
 		}
 	})
 }
@@ -319,11 +271,11 @@ type work struct {
 }
 
 // workKey is what the context of work has a value for.
-type workKey struct{ of *Node }
+type workKey struct{ of *ground }
 
-func newWork(ctx context.Context, n *Node, token Token) *work {
+func (g *ground) newWork(ctx context.Context, token Token) *work {
 	w := &work{began: token, token: token}
-	w.ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{n}, true))
+	w.ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{g}, true))
 	return w
 }
 
@@ -335,25 +287,25 @@ func (w *work) run(log *slog.Logger, l Leadership, fn func(context.Context, Lead
 }
 
 // begin counts work in; nil when the leadership of v has ended.
-func (n *Node) begin(ctx context.Context, v View) *work {
-	return n.workIn(ctx, v.Token, func(w *work) (begun bool) {
-		if begun = n.view().Same(v) && !n.closing; !begun {
+func (d *duties) begin(ctx context.Context, v View) *work {
+	return d.workIn(ctx, v.Token, func(w *work) (begun bool) {
+		if begun = d.view().Same(v) && !d.closing; !begun {
 			return false
 		}
-		w.token = n.view().Token
-		n.working[w] = struct{}{}
-		if len(n.working) == 1 {
-			n.emit(election.Event{Kind: election.Working, On: true})
+		w.token = d.view().Token
+		d.working[w] = struct{}{}
+		if len(d.working) == 1 {
+			d.emit(election.Event{Kind: election.Working, On: true})
 		}
 		return true
 	})
 }
 
 // workIn makes work that count takes in, on the loop; nil when it does not.
-func (n *Node) workIn(ctx context.Context, token Token, count func(*work) (begun bool)) *work {
-	w := newWork(ctx, n, token)
+func (g *ground) workIn(ctx context.Context, token Token, count func(*work) (begun bool)) *work {
+	w := g.newWork(ctx, token)
 	begun := false
-	n.call(context.WithoutCancel(ctx), func() { begun = count(w) })
+	g.call(context.WithoutCancel(ctx), func() { begun = count(w) })
 	if !begun {
 		w.cancel(nil)
 		return nil
@@ -362,15 +314,15 @@ func (n *Node) workIn(ctx context.Context, token Token, count func(*work) (begun
 }
 
 // finish counts work out. If it was still leading, it gives the lead away.
-func (n *Node) finish(w *work) (led bool) {
-	n.call(context.Background(), func() {
-		led = n.view().Token == w.token && !w.held
-		delete(n.working, w)
-		if len(n.working) == 0 {
-			n.emit(election.Event{Kind: election.Working, On: false})
+func (d *duties) finish(w *work) (led bool) {
+	d.call(context.Background(), func() {
+		led = d.view().Token == w.token && !w.held
+		delete(d.working, w)
+		if len(d.working) == 0 {
+			d.emit(election.Event{Kind: election.Working, On: false})
 		}
 		if led {
-			n.emit(election.Event{Kind: election.Resigned})
+			d.emit(election.Event{Kind: election.Resigned})
 		}
 	})
 	w.cancel(nil)
@@ -378,20 +330,21 @@ func (n *Node) finish(w *work) (led bool) {
 }
 
 // cancelWork cancels all work of a leadership that has ended.
-func (n *Node) cancelWork(token Token, cause Cause) {
-	for w := range n.working {
+func (d *duties) cancelWork(token Token, cause Cause) {
+	for w := range d.working {
 		if w.token == token {
 			w.cancel(&LostError{token, cause})
 		}
 	}
 }
 
-// leased is a core whose leaderships hold for a lease, not until an event
-// ends them.
-type leased interface {
-	// Guard is until when what its leaderships have begun may still run; past their end,
-	// while the work stops. Zero: nothing may.
-	Guard() time.Time
+// renew has the work of a leadership go on under its renewed token.
+func (d *duties) renew(was, is Token) {
+	for w := range d.working {
+		if w.token == was {
+			w.token = is
+		}
+	}
 }
 
 // leasing is an Algorithm that gives such leases, of that length for a silence of t.
@@ -412,32 +365,14 @@ func (n *Node) Lease(ctx context.Context) (l Lease, err error) {
 	if a, ok := n.cfg.Algorithm.(leasing); ok {
 		l.Whole = a.Lease(n.timeout)
 	}
-	l.Left, err = ask(ctx, n, func() (left time.Duration) {
-		if c, ok := n.machine.(leased); ok && !c.Guard().IsZero() {
+	l.Left, err = ask(ctx, &n.calls, func() (left time.Duration) {
+		// past their end, too, while the work of its leaderships stops
+		if c, ok := n.machine.(interface{ Guard() time.Time }); ok && !c.Guard().IsZero() {
 			left = c.Guard().Sub(n.now())
 		}
 		return left
 	})
 	return l, err
-}
-
-// Lease is [Node.Lease] of this election; the coordinator renews it. Under a best-effort Algorithm
-// the next member may lead before it has ended, and Whole is 0.
-func (e *Election) Lease(ctx context.Context) (Lease, error) {
-	switch {
-	case e.err != nil:
-		return Lease{}, e.err
-	case e.own():
-		return e.node.Lease(ctx)
-	}
-	n := e.node
-	return ask(ctx, n, func() (l Lease) {
-		l.Whole = n.named.Lease()
-		if until := n.named.Vouched(e.name); !until.IsZero() {
-			l.Left = until.Sub(n.now())
-		}
-		return l
-	})
 }
 
 // Elector is an election as a candidate takes part in it: a [Node], a named [Election], and any type that keeps
@@ -474,17 +409,13 @@ var (
 // oaths has a guard attest the end of this member's leaderships, where it has a guard: see
 // [quorum.WithGuard].
 type oaths struct {
-	guard attest.Guard             // nil: there is none
-	opens func(secret []byte) bool // whether a secret ends a leadership that this member follows; nil: none does
-	sworn attest.Oath              // of the leadership that lasts
+	guard attest.Guard // nil: there is none
+	sworn attest.Oath  // of the leadership that lasts
 }
 
-func newOaths(a Algorithm, core machine.Core) (o oaths) {
+func newOaths(a Algorithm) (o oaths) {
 	if g, ok := a.(interface{ Guard() attest.Guard }); ok {
 		o.guard = g.Guard()
-	}
-	if c, ok := core.(interface{ Opens(secret []byte) bool }); ok {
-		o.opens = c.Opens
 	}
 	return o
 }

@@ -203,14 +203,14 @@ func TestNoWorkBeginsUnderALeadershipThatHasEnded(t *testing.T) {
 		if err := n.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if w := n.begin(t.Context(), led); w != nil {
+		if w := n.duties.begin(t.Context(), led); w != nil {
 			t.Error("it begins before the next leadership")
-			n.finish(w)
+			n.duties.finish(w)
 		}
 		waitView(t, n, "it leads again", View.Defined)
-		if w := n.begin(t.Context(), led); w != nil {
+		if w := n.duties.begin(t.Context(), led); w != nil {
 			t.Error("it begins under the next leadership")
-			n.finish(w)
+			n.duties.finish(w)
 		}
 	})
 }
@@ -219,10 +219,10 @@ func TestNoWorkBeginsUnderALeadershipThatHasEnded(t *testing.T) {
 func onCancel(t *testing.T, n *Node, f func()) {
 	t.Helper()
 	n.call(t.Context(), func() {
-		if len(n.working) == 0 {
+		if len(n.duties.working) == 0 {
 			t.Error("nothing works")
 		}
-		for w := range n.working {
+		for w := range n.duties.working {
 			cancel, first := w.cancel, sync.OnceFunc(f)
 			w.cancel = func(err error) { first(); cancel(err) }
 		}

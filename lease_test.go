@@ -61,7 +61,7 @@ func TestALeadershipLastsWhenItIsPublished(t *testing.T) {
 			first := waitView(t, n, "it leads", View.Defined)
 			published := 0
 			n.call(t.Context(), func() {
-				n.net = announced{n.net, func() {
+				n.links.net = announced{n.links.net, func() {
 					if v := n.view(); v.Token.Leader.ID == "1" {
 						published++
 						if !n.IsLeader() || n.Leader().Token != v.Token {

@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"reflect"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
-	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
@@ -49,25 +44,20 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	cfg := c.withDefaults()
 	n := &Node{
-		cfg:      c.withDefaults(),
-		timeout:  c.withDefaults().timing().T(),
-		addrs:    map[ID]string{},
-		metas:    map[ID]map[string]string{},
-		sent:     map[string]uint64{},
-		commands: make(chan command),
-		turn:     make(network.Turn, 1), // taken until the loop begins
-		running:  make(chan struct{}),
-		done:     make(chan struct{}),
-		rejoin:   make(chan struct{}, 1),
-		saved:    make(chan error, 1), // a saver never waits for the loop
-		working:  map[*work]struct{}{},
-		lost:     map[Cause]uint64{},
-
-		candidates: map[string]*candidate{},
-		asked:      map[uint64]chan named.Reply{},
-		elections:  newElections(),
+		ground: ground{
+			cfg: cfg, timeout: cfg.timing().T(),
+			calls: calls{commands: make(chan command), turn: make(network.Turn, 1), running: make(chan struct{}), done: make(chan struct{})},
+		},
+		lost: map[Cause]uint64{},
 	}
+	n.saver.ground, n.links.ground, n.joiner.links = &n.ground, &n.ground, &n.links
+	n.links.addrs, n.links.metas, n.links.sent = map[ID]string{}, map[ID]map[string]string{}, map[string]uint64{}
+	n.duties.ground, n.duties.working = &n.ground, map[*work]struct{}{}
+	n.candidacies = candidacies{ground: &n.ground, links: &n.links, elections: newElections(), candidates: map[string]*candidate{}, asked: map[uint64]chan named.Reply{}}
+	n.stance.ground, n.stance.saver, n.stance.joiner, n.stance.duties = &n.ground, &n.saver, &n.joiner, &n.duties
+	n.joiner.rejoin = make(chan struct{}, 1)
 	if a, ok := n.cfg.Algorithm.(interface{ Clone() Algorithm }); ok {
 		n.cfg.Algorithm = a.Clone() // so that c can be used again
 	}
@@ -77,7 +67,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 	n.queueLogs()
 	if err := n.prepare(ctx); err != nil {
 		releaseOf(n)
-		n.closeStore()
+		n.saver.Close()
 		n.closeLogs()
 		return nil, err
 	}
@@ -87,34 +77,16 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// queueLogs has the log written outside the loop: a log without a reader must not
-// stop an election. A logger that goes by a queue already keeps that.
-func (n *Node) queueLogs() {
-	h := n.cfg.Logger.Handler()
-	if n.logs = logqueue.Of(n.cfg.Logger); n.logs != nil || h == slog.DiscardHandler {
-		return
-	}
-	n.logs, n.ownLogs = logqueue.New(), true
-	n.cfg.Logger = slog.New(n.logs.Handler(h))
-}
-
-// closeLogs writes what is left, if it is read within T.
-func (n *Node) closeLogs() {
-	if n.ownLogs {
-		n.logs.Close(n.timeout)
-	}
-}
-
 // prepare gets everything ready that can fail.
 func (n *Node) prepare(ctx context.Context) error {
-	state, err := n.load()
+	state, err := n.saver.load()
 	if err != nil {
 		return err
 	}
-	if err := n.secure(); err != nil {
+	if err := n.links.secure(); err != nil {
 		return err
 	}
-	n.find(ctx)
+	n.links.find(ctx)
 	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
 	if err != nil {
 		if datadir.Failed(err) {
@@ -135,21 +107,16 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	n.born = time.Now().Round(0)
 	n.clock = clock.New(n.cfg.clocks, n.timeout)
 	n.addr = listener.Addr().String()
-	n.settleAddress(state.Members)
+	n.links.settleAddress(state.Members)
 	n.incarnation = max(state.Incarnation+1, uint64(n.born.UnixNano()))
 	state.ID, state.Incarnation = n.id, n.incarnation
-	if n.store != nil {
-		if err := n.store.Save(state); err != nil {
-			return config("data directory %s: %w", n.cfg.DataDir, err)
-		}
-	}
-	held, err := n.openRecords()
+	held, err := n.saver.open(state)
 	if err != nil {
 		return err
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
 	if len(n.cfg.Meta) > 0 {
-		n.metas[n.id] = n.cfg.Meta
+		n.links.metas[n.id] = n.cfg.Meta
 	}
 	machine, err := machine.NewCore(machine.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Observer: n.cfg.Observer, Meta: n.cfg.Meta,
@@ -160,58 +127,21 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	if err != nil {
 		return config("%w", err)
 	}
-	n.machine, n.oaths = machine, newOaths(n.cfg.Algorithm, machine)
+	n.machine, n.oaths = machine, newOaths(n.cfg.Algorithm)
 	if n.cfg.Wire == nil {
 		n.named = named.New(named.Config{Core: machine, Election: n.cfg.Election, Timing: n.cfg.timing(), Incarnation: n.incarnation, Algorithm: n.cfg.Algorithm, Trace: n.record})
 	}
-	n.standing, n.stood = StandingEligible, n.born
+	n.stance.standing, n.stance.stood = StandingEligible, n.born
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
-	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.links.ctx, n.links.cancel = context.WithCancel(context.Background())
 	n.connect(listener)
 	return nil
-}
-
-// load opens the store, if any, and settles this member's id.
-func (n *Node) load() (state election.State, err error) {
-	n.store = n.cfg.Store
-	if n.store == nil && n.cfg.DataDir != "" {
-		if n.store, err = openDataDir(n.cfg.DataDir, n.cfg.Logger); err != nil {
-			return state, err
-		}
-	}
-	if n.store != nil {
-		if state, err = n.store.Load(); err != nil {
-			return state, err
-		}
-	}
-	switch {
-	case n.cfg.ID == "" && state.ID == election.None:
-		n.cfg.ID = ID(uuid.NewString())
-	case n.cfg.ID == "":
-		n.cfg.ID = state.ID
-	case state.ID != election.None && state.ID != n.cfg.ID:
-		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or set Config.ID to %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
-	}
-	n.id = n.cfg.ID
-	n.cfg.Logger = n.cfg.Logger.With("id", string(n.cfg.ID), "cluster", n.cfg.Cluster)
-	return state, errors.Join(n.cfg.checkMembers()...)
-}
-
-// This file ends a node: its work first, then its membership, then the disk.
-
-// leave begins the end: work is cancelled, and leadership is handed over when
-// that has returned.
-func (n *Node) leave() {
-	if !n.closing {
-		n.closing = true
-		n.emit(election.Event{Kind: election.Closing})
-	}
 }
 
 // end stops everything. Nothing works any more, and the other members have received that.
 func (n *Node) end() {
 	n.timer.Stop()
-	if left := len(n.working) + n.atWork; left > 0 {
+	if left := len(n.duties.working) + n.candidacies.atWork; left > 0 {
 		n.err = errors.Join(n.err, fmt.Errorf("%w: it ended without handing over; functions of Lead that had not returned: %d; have them return soon after their context ends", ErrClosed, left))
 		n.cfg.Logger.Error("the node ends while functions of Lead run: another member may lead before they return", "functions", left)
 	}
@@ -224,53 +154,18 @@ func (n *Node) end() {
 	}
 	if n.named != nil {
 		n.perform(n.named.Flush(n.now()))
+		n.settle()
 	}
-	n.disconnect()
-	saved := n.awaitSave()
+	n.links.disconnect()
+	fault := n.saver.end()
 	n.last = n.status()
-	if saved {
-		n.err = errors.Join(n.err, n.closeStore())
-	}
+	n.err = errors.Join(n.err, fault)
 	n.history.End()
-	n.endElections()
+	n.candidacies.endElections()
 	n.close()
 	n.closeLogs()
 	releaseOf(n)
 	close(n.done)
-}
-
-// awaitSave waits for the outstanding save, T at most, and reports whether it has ended.
-// A save that hangs is left behind, and closes the store when it ends: until then no process
-// else may open that.
-func (n *Node) awaitSave() bool {
-	saved := make(chan struct{})
-	go func() {
-		n.saving.Wait()
-		close(saved)
-	}()
-	timer := time.NewTimer(n.timeout)
-	defer timer.Stop()
-	select {
-	case <-saved:
-		return true
-	case <-timer.C:
-	}
-	n.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", n.trouble())
-	go func() {
-		<-saved
-		_ = n.closeStore() // no caller is left
-	}()
-	return false
-}
-
-func (n *Node) closeStore() error {
-	if n.records != nil {
-		defer n.records.Close()
-	}
-	if c, ok := n.store.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }
 
 // claimed has the algorithm of every node that runs in this process, as a

@@ -38,30 +38,25 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	case id == n.id:
 		return fmt.Errorf("%s is this member itself", id)
 	}
-	if err := checkAddress(p.Addr, false); err != nil {
+	if err := election.CheckAddress(p.Addr); err != nil {
 		return fmt.Errorf("address %q of member %s: %w", p.Addr, id, err)
 	}
 	p.ID = id
 	e := p.member()
-	full := false
-	var refused error
-	err = n.call(ctx, func() {
-		if refused = n.admitChange(false, id, false); refused != nil {
-			return
+	if err := n.try(ctx, func() error {
+		refused := n.admitChange(false, id, false)
+		if refused == nil && !n.machine.Fits(e) {
+			refused = election.ErrFull
 		}
-		if full = !n.machine.Fits(e); !full {
-			n.emit(election.Event{Kind: election.MemberAdded, Member: e, On: e.Priority != 0})
+		if refused != nil {
+			return fmt.Errorf("add member %s: %w", id, refused)
 		}
-	})
-	switch {
-	case err == nil && refused != nil:
-		return fmt.Errorf("add member %s: %w", id, refused)
-	case err == nil && full:
-		return fmt.Errorf("add member %s: %w", id, election.ErrFull)
-	case err == nil:
-		return n.awaitChange(ctx, id, func() bool { return n.machine.Knows(id) && (p.Priority == 0 || ranks(n, id, p.Priority)) })
+		n.emit(election.Event{Kind: election.MemberAdded, Member: e, On: e.Priority != 0})
+		return nil
+	}); err != nil {
+		return err
 	}
-	return err
+	return n.awaitChange(ctx, id, func() bool { return n.machine.Knows(id) && (p.Priority == 0 || n.ranks(id, p.Priority)) })
 }
 
 // SetPriority sets what a member ranks by, at every member and at its own process,
@@ -70,28 +65,24 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 // this member has it on its list, with [ErrNotMember], [ErrNoMajority], [ErrRemoved] if it was
 // removed itself, ctx's error, or [ErrClosed].
 func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
-	known := false
-	var refused error
-	err := n.call(ctx, func() {
-		refused = n.admitChange(false, id, false)
-		if known = n.machine.Knows(id); known && refused == nil {
-			n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
+	if err := n.try(ctx, func() error {
+		if !n.machine.Knows(id) {
+			return fmt.Errorf("member %s: %w", id, ErrNotMember)
 		}
-	})
-	switch {
-	case err == nil && !known:
-		return fmt.Errorf("member %s: %w", id, ErrNotMember)
-	case err == nil && refused != nil:
-		return fmt.Errorf("priority of member %s: %w", id, refused)
-	case err == nil:
-		return n.awaitChange(ctx, id, func() bool { return ranks(n, id, priority) })
+		if refused := n.admitChange(false, id, false); refused != nil {
+			return fmt.Errorf("priority of member %s: %w", id, refused)
+		}
+		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
+		return nil
+	}); err != nil {
+		return err
 	}
-	return err
+	return n.awaitChange(ctx, id, func() bool { return n.ranks(id, priority) })
 }
 
 // ranks reports whether a member has that priority, as far as this member has received.
-func ranks(n *Node, id ID, priority int) bool {
-	return slices.ContainsFunc(n.machine.Members(), func(m machine.MemberView) bool { return m.ID == id && m.Priority == priority })
+func (g *ground) ranks(id ID, priority int) bool {
+	return slices.ContainsFunc(g.machine.Members(), func(m machine.MemberView) bool { return m.ID == id && m.Priority == priority })
 }
 
 // RemoveMember takes a member off the list for good: it receives that, loses leadership
@@ -118,24 +109,22 @@ func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
 	if err != nil {
 		return err
 	}
-	known := true
-	var refused error
-	err = n.call(ctx, func() {
-		if refused = n.admitChange(true, id, force); refused != nil {
-			return
+	err = n.try(ctx, func() error {
+		if refused := n.admitChange(true, id, force); refused != nil {
+			return fmt.Errorf("remove member %s: %w", id, refused)
 		}
-		known = n.machine.Knows(id)
+		known := n.machine.Knows(id)
 		n.emit(election.Event{Kind: election.MemberRemoved, Peer: id, On: force})
-	})
-	switch {
-	case err == nil && refused != nil:
-		return fmt.Errorf("remove member %s: %w", id, refused)
-	case err == nil && !known:
-		return fmt.Errorf("member %s: %w", id, ErrNotMember)
-	case err == nil && id != n.id:
-		if err = n.awaitChange(ctx, id, func() bool { return !n.machine.Knows(id) }); force && errors.Is(err, errUndecided) {
-			return fmt.Errorf("member %s is on its way out: that is done when more than half of the other voters are back; no member leads until then", id)
+		if !known {
+			return fmt.Errorf("member %s: %w", id, ErrNotMember)
 		}
+		return nil
+	})
+	if err != nil || id == n.id {
+		return err
+	}
+	if err = n.awaitChange(ctx, id, func() bool { return !n.machine.Knows(id) }); force && errors.Is(err, errUndecided) {
+		return fmt.Errorf("member %s is on its way out: that is done when more than half of the other voters are back; no member leads until then", id)
 	}
 	return err
 }
@@ -147,11 +136,11 @@ type decided interface {
 }
 
 // admitChange reports whether the members can be changed now.
-func (n *Node) admitChange(remove bool, id ID, force bool) error {
-	if d, ok := n.machine.(decided); ok {
+func (g *ground) admitChange(remove bool, id ID, force bool) error {
+	if d, ok := g.machine.(decided); ok {
 		return d.AdmitChange(remove, id, force)
 	}
-	if e, ok := n.machine.Entry(n.id); ok && e.Departure == election.Removed {
+	if e, ok := g.machine.Entry(g.id); ok && e.Departure == election.Removed {
 		return ErrRemoved
 	}
 	return nil
@@ -160,17 +149,17 @@ func (n *Node) admitChange(remove bool, id ID, force bool) error {
 var errUndecided = errors.New("no majority has decided on it")
 
 // awaitChange waits until a change that a majority decides has come about here.
-func (n *Node) awaitChange(ctx context.Context, id ID, done func() bool) error {
-	if _, ok := n.machine.(decided); !ok {
+func (g *ground) awaitChange(ctx context.Context, id ID, done func() bool) error {
+	if _, ok := g.machine.(decided); !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*n.timeout, fmt.Errorf("member %s: %w within %v: look at batuta status, and ask again", id, errUndecided, 10*n.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*g.timeout, fmt.Errorf("member %s: %w within %v: look at batuta status, and ask again", id, errUndecided, 10*g.timeout))
 	defer cancel()
-	tick := time.NewTicker(n.cfg.Heartbeat / 4)
+	tick := time.NewTicker(g.cfg.Heartbeat / 4)
 	defer tick.Stop()
 	for {
 		there := true
-		if err := n.call(ctx, func() { there = done() }); err != nil || there {
+		if err := g.call(ctx, func() { there = done() }); err != nil || there {
 			return err
 		}
 		select {
@@ -184,7 +173,7 @@ func (n *Node) awaitChange(ctx context.Context, id ID, done func() bool) error {
 // Leave is [Node.Shutdown] for good: the other members remove this member from their lists,
 // until it joins again.
 func (n *Node) Leave(ctx context.Context) error {
-	if ctx.Value(workKey{n}) != nil {
+	if ctx.Value(workKey{&n.ground}) != nil {
 		return ErrInWork
 	}
 	n.departing.Store(true)

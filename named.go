@@ -102,12 +102,13 @@ func (e *elections) list(name string) (views []View) {
 	return views
 }
 
-func (e *elections) leader(name string, n *Node) View {
+func (m *candidacies) leader(name string) View {
+	e := &m.elections
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	first := View{Election: name, Since: n.born}
+	first := View{Election: name, Since: m.born}
 	for i, v := range e.views[name] {
-		if v = n.unlessLate(v); v.Token.Leader.ID == n.id || i == 0 || !first.Defined() && v.Defined() {
+		if v = m.unlessLate(v); v.Token.Leader.ID == m.id || i == 0 || !first.Defined() && v.Defined() {
 			first = v
 		}
 	}
@@ -168,8 +169,17 @@ func (e *elections) end() {
 	}
 }
 
-// This file has the loop keep what named elections need: candidates, work, and what
-// watchers see.
+// candidacies are the named elections for which this member is a candidate, the work under their leaderships,
+// and what watchers see of all. But for elections it is the loop's.
+type candidacies struct {
+	*ground
+	links      *links
+	elections  elections
+	candidates map[string]*candidate
+	asked      map[uint64]chan named.Reply // requests to the coordinator
+	atWork     int                         // functions that run
+	fresh      []string                    // names whose work has begun in this step
+}
 
 // candidate is a name for which this member is a candidate. It is the loop's.
 type candidate struct {
@@ -195,24 +205,24 @@ type call struct {
 }
 
 // standFor has this member stand for elections on behalf of a call.
-func (n *Node) standFor(ctx context.Context, s *call, elections ...*Election) (err error) {
-	if n.cfg.Observer {
-		return observes(n, elections[0].name)
+func (m *candidacies) standFor(ctx context.Context, s *call, elections ...*Election) (err error) {
+	if m.cfg.Observer {
+		return m.observes(elections[0].name)
 	}
-	if err := awaitRun(ctx, n); err != nil {
+	if err := m.awaitRun(ctx); err != nil {
 		return err
 	}
-	errCall := n.call(context.Background(), func() {
-		if n.closing {
+	errCall := m.call(context.Background(), func() {
+		if m.closing {
 			err = ErrClosed
 			return
 		}
 		fresh := make([]named.Stand, 0, len(elections))
 		for _, e := range elections {
-			if n.candidates[e.name] != nil {
+			if m.candidates[e.name] != nil {
 				continue
 			}
-			if n.named.Full(e.name, len(fresh)) {
+			if m.named.Full(e.name, len(fresh)) {
 				err = ErrTooManyElections
 				return
 			}
@@ -221,38 +231,38 @@ func (n *Node) standFor(ctx context.Context, s *call, elections ...*Election) (e
 		s.alone, s.left = []*call{s}, len(elections)
 		rest := make([]candidate, len(fresh))
 		for _, e := range elections {
-			c := n.candidates[e.name]
+			c := m.candidates[e.name]
 			if c == nil {
 				c, rest = &rest[0], rest[1:]
 				c.name, c.calls, c.since = e.name, s.alone[:1:1], time.Now()
-				n.candidates[e.name] = c
+				m.candidates[e.name] = c
 			} else {
 				c.calls = append(c.calls, s)
 			}
-			n.joins(c, s)
+			m.joins(c, s)
 		}
-		n.perform(n.named.Campaign(n.now(), fresh...))
+		m.perform(m.named.Campaign(m.now(), fresh...))
 	})
 	return cmp.Or(errCall, err)
 }
 
 // withdraw ends a call's standing for some names, or all that it stands for; for names that no second call has
 // this member is no candidate any more.
-func (n *Node) withdraw(s *call, elections ...*Election) {
-	n.call(context.Background(), func() {
+func (m *candidacies) withdraw(s *call, elections ...*Election) {
+	m.call(context.Background(), func() {
 		var over []string
 		for _, e := range elections {
-			if n.leaves(s, e.name) {
+			if m.leaves(s, e.name) {
 				over = append(over, e.name)
 			}
 		}
-		n.perform(n.named.Withdraw(n.now(), over...))
+		m.perform(m.named.Withdraw(m.now(), over...))
 	})
 }
 
 // leaves ends a call's standing for a name, and reports whether it was the last.
-func (n *Node) leaves(s *call, name string) (last bool) {
-	c := n.candidates[name]
+func (m *candidacies) leaves(s *call, name string) (last bool) {
+	c := m.candidates[name]
 	if c == nil || !slices.Contains(c.calls, s) {
 		return false
 	}
@@ -261,7 +271,7 @@ func (n *Node) leaves(s *call, name string) (last bool) {
 		c.calls = slices.DeleteFunc(slices.Clone(c.calls), func(other *call) bool { return other == s })
 		return false
 	}
-	delete(n.candidates, name)
+	delete(m.candidates, name)
 	for _, w := range c.working { // of Hold: what it is under ends now
 		w.cancel(&LostError{w.token, CauseResigned})
 	}
@@ -269,49 +279,49 @@ func (n *Node) leaves(s *call, name string) (last bool) {
 }
 
 // joins has a call learn of the lead that this member has already.
-func (n *Node) joins(c *candidate, s *call) {
-	token, seat := n.named.Leads(c.name)
+func (m *candidacies) joins(c *candidate, s *call) {
+	token, seat := m.named.Leads(c.name)
 	if s.fn == nil {
 		s.of, s.history = c, newHistory(View{Election: c.name, Seat: seat, Token: token, Since: c.since})
 	} else if token.Defined() {
-		n.beginEach(c, s, token)
+		m.beginEach(c, s, token)
 	}
 }
 
 // tellOwn publishes a leadership of this member that begins or ends.
-func (n *Node) tellOwn(c *candidate, v View) {
+func (m *candidacies) tellOwn(c *candidate, v View) {
 	c.since = v.Since
 	for _, s := range c.calls {
 		if s.fn == nil {
 			s.history.add(event(v))
 		} else if v.Defined() {
-			n.beginEach(c, s, v.Token)
+			m.beginEach(c, s, v.Token)
 		}
 	}
 }
 
 // beginEach runs LeadEach's function under a lead.
-func (n *Node) beginEach(c *candidate, s *call, token Token) {
-	if n.closing || s.ctx.Err() != nil {
+func (m *candidacies) beginEach(c *candidate, s *call, token Token) {
+	if m.closing || s.ctx.Err() != nil {
 		return
 	}
-	w := newWork(s.ctx, n, token)
-	n.countIn(c, w)
-	l := leadership(n, View{Election: c.name, Since: c.since}, w)
+	w := m.newWork(s.ctx, token)
+	m.countIn(c, w)
+	l := m.leadership(View{Election: c.name, Since: c.since}, w)
 	s.running.Go(func() {
-		led, err := w.run(n.cfg.Logger, l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
+		led, err := w.run(m.cfg.Logger, l, s.fn, func(w *work) bool { return m.finishNamed(c, w) })
 		if led && s.ctx.Err() == nil {
-			n.finishedEach(c, s, err)
+			m.finishedEach(c, s, err)
 		}
 	})
 }
 
 // finishedEach: the function has ended by itself. This member stands for that election no
 // more; if something is wrong, for none.
-func (n *Node) finishedEach(c *candidate, s *call, err error) {
-	n.call(context.Background(), func() {
-		if n.leaves(s, c.name) {
-			n.perform(n.named.Withdraw(n.now(), c.name))
+func (m *candidacies) finishedEach(c *candidate, s *call, err error) {
+	m.call(context.Background(), func() {
+		if m.leaves(s, c.name) {
+			m.perform(m.named.Withdraw(m.now(), c.name))
 		}
 		if err != nil || s.left == 0 {
 			select {
@@ -323,94 +333,82 @@ func (n *Node) finishedEach(c *candidate, s *call, err error) {
 }
 
 // countIn counts work in. The core knows of it before it does anything else: see tellWork.
-func (n *Node) countIn(c *candidate, w *work) {
+func (m *candidacies) countIn(c *candidate, w *work) {
 	c.working = append(c.working, w)
-	n.atWork++
+	m.atWork++
 	if len(c.working) == 1 {
-		n.fresh = append(n.fresh, c.name)
+		m.fresh = append(m.fresh, c.name)
 	}
 }
 
 // tellWork steps the core with the work that has begun in a step.
-func (n *Node) tellWork() {
-	if len(n.fresh) == 0 {
+func (m *candidacies) tellWork() {
+	if len(m.fresh) == 0 {
 		return
 	}
-	names := n.fresh
-	n.fresh = nil
-	n.perform(n.named.Begin(n.now(), names))
+	names := m.fresh
+	m.fresh = nil
+	m.perform(m.named.Begin(m.now(), names))
 }
 
 // beginNamed counts work in; nil when token has ended, or this member stands no more.
-func (n *Node) beginNamed(ctx context.Context, name string, token Token) (w *work, c *candidate) {
-	w = n.workIn(ctx, token, func(w *work) bool {
-		c = n.candidates[name]
-		if leads, _ := n.named.Leads(name); c == nil || leads != token || n.closing {
+func (m *candidacies) beginNamed(ctx context.Context, name string, token Token) (w *work, c *candidate) {
+	w = m.workIn(ctx, token, func(w *work) bool {
+		c = m.candidates[name]
+		if leads, _ := m.named.Leads(name); c == nil || leads != token || m.closing {
 			return false
 		}
-		n.countIn(c, w)
-		n.tellWork()
+		m.countIn(c, w)
+		m.tellWork()
 		return true
 	})
 	return w, c
 }
 
 // finishNamed counts work out. If it was still leading, it gives the election away.
-func (n *Node) finishNamed(c *candidate, w *work) (led bool) {
-	n.call(context.Background(), func() {
-		token, _ := n.named.Leads(c.name)
+func (m *candidacies) finishNamed(c *candidate, w *work) (led bool) {
+	m.call(context.Background(), func() {
+		token, _ := m.named.Leads(c.name)
 		led = token == w.token && !w.held
 		c.working = slices.DeleteFunc(c.working, func(other *work) bool { return other == w })
-		n.atWork--
+		m.atWork--
 		if led {
-			n.perform(n.named.Resign(n.now(), c.name))
+			m.perform(m.named.Resign(m.now(), c.name))
 		}
 		if len(c.working) == 0 {
-			n.perform(n.named.Working(n.now(), c.name, false))
+			m.perform(m.named.Working(m.now(), c.name, false))
 		}
 	})
 	w.cancel(nil)
 	return led
 }
 
-// perform does what a step asks for. What the step changes for leaderships of this member
-// that have ended is published first, the rest afterward.
-func (n *Node) perform(actions []election.Action) {
-	now := time.Now()
-	rest := n.tellLost(now)
-	for _, a := range actions {
-		n.do(a, now)
-	}
-	n.tellElections(rest, now)
-}
-
 // tellLost publishes what a step has changed as far as leaderships of this member have ended by
 // it, to the work first, and returns the rest: the other members need not wait for that.
-func (n *Node) tellLost(now time.Time) (rest []named.Change) {
-	if n.named == nil {
+func (m *candidacies) tellLost(changes []named.Change, now time.Time) (rest []named.Change) {
+	if m.named == nil {
 		return nil
 	}
-	changes := n.named.Changes()
 	last := 0
 	for i, ch := range changes {
-		if !ch.Lost || ch.Token.Leader.ID != n.id {
+		if !ch.Lost || ch.Token.Leader.ID != m.id {
 			continue
 		}
 		last = i + 1
-		if c := n.candidates[ch.Name]; c != nil {
-			n.cancelNamed(c, ch)
+		if c := m.candidates[ch.Name]; c != nil {
+			m.cancelNamed(c, ch)
 		}
 	}
 	for _, ch := range changes[:last] {
-		n.tellElection(ch, now)
+		m.tellElection(ch, now)
 	}
-	n.elections.until.Store(int64(n.named.Until().Sub(n.born)))
+	m.elections.until.Store(int64(m.named.Until().Sub(m.born)))
 	return changes[last:]
 }
 
-func (n *Node) cancelNamed(c *candidate, ch named.Change) {
+func (m *candidacies) cancelNamed(c *candidate, ch named.Change) {
 	cause := ch.Cause
-	if n.closing {
+	if m.closing {
 		cause = CauseStopped
 	}
 	for _, w := range c.working {
@@ -422,39 +420,39 @@ func (n *Node) cancelNamed(c *candidate, ch named.Change) {
 
 // tellElections publishes the rest of what a step has changed, and what the coordinator has
 // answered; then it steps the core with the work that this has begun.
-func (n *Node) tellElections(rest []named.Change, now time.Time) {
-	if n.named == nil {
+func (m *candidacies) tellElections(rest []named.Change, replies []named.Reply, now time.Time) {
+	if m.named == nil {
 		return
 	}
 	for _, ch := range rest {
-		n.tellElection(ch, now)
+		m.tellElection(ch, now)
 	}
-	for _, r := range n.named.Replies() {
-		if answer := n.asked[r.Number]; answer != nil {
-			delete(n.asked, r.Number)
+	for _, r := range replies {
+		if answer := m.asked[r.Number]; answer != nil {
+			delete(m.asked, r.Number)
 			answer <- r
 		}
 	}
-	n.tellWork()
+	m.tellWork()
 }
 
-func (n *Node) tellElection(ch named.Change, now time.Time) {
+func (m *candidacies) tellElection(ch named.Change, now time.Time) {
 	v := View{Election: ch.Name, Seat: ch.Seat, Since: now}
 	if ch.Gone && !ch.Lost {
-		n.elections.forget(ch.Name, ch.Seat)
+		m.elections.forget(ch.Name, ch.Seat)
 		return
 	}
 	if ch.Lost {
 		v.Lost, v.Cause = ch.Token, ch.Cause
 	} else {
-		v.Token, v.Address, v.Meta = ch.Token, n.address(ch.Token.Leader.ID), n.metas[ch.Token.Leader.ID]
+		v.Token, v.Address, v.Meta = ch.Token, m.links.address(ch.Token.Leader.ID), m.links.metas[ch.Token.Leader.ID]
 	}
-	n.elections.tell(v)
-	if c := n.candidates[ch.Name]; c != nil && ch.Token.Leader.ID == n.id {
-		n.tellOwn(c, v)
+	m.elections.tell(v)
+	if c := m.candidates[ch.Name]; c != nil && ch.Token.Leader.ID == m.id {
+		m.tellOwn(c, v)
 	}
 	if ch.Gone {
-		n.elections.forget(ch.Name, ch.Seat)
+		m.elections.forget(ch.Name, ch.Seat)
 	}
 }
 
@@ -467,21 +465,21 @@ func event(v View) Event {
 }
 
 // endElections ends their histories.
-func (n *Node) endElections() {
-	for _, c := range n.candidates {
+func (m *candidacies) endElections() {
+	for _, c := range m.candidates {
 		for _, s := range c.calls {
 			if s.history != nil {
 				s.history.End()
 			}
 		}
 	}
-	n.elections.end()
+	m.elections.end()
 }
 
 // unlessLate gives v, or an undefined view if it names this member and its time has
 // passed.
-func (n *Node) unlessLate(v View) View {
-	if late := n.clock.Now() - time.Duration(n.elections.until.Load()); v.Token.Leader.ID == n.id && late >= 0 {
+func (m *candidacies) unlessLate(v View) View {
+	if late := m.clock.Now() - time.Duration(m.elections.until.Load()); v.Token.Leader.ID == m.id && late >= 0 {
 		return View{Election: v.Election, Seat: v.Seat, Since: time.Now().Add(-late), Lost: v.Token, Cause: election.CauseStalled}
 	}
 	return v

@@ -4,102 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"net"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/clock"
-	"github.com/batuta-dev/batuta/internal/core/machine"
-	"github.com/batuta-dev/batuta/internal/core/named"
-	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/internal/net/network"
-	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/net/transport"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // Node is a running member of an election. Its methods may be called from any
 // goroutine. [Start] and [New] make one; the zero Node is of no use.
 type Node struct {
-	id          ID
-	cfg         Config // defaults filled in
-	incarnation uint64
-	addr        string
-	timeout     time.Duration // T = 2·t_max + t_process
-
-	born      time.Time
-	clock     *clock.Clock // the time since born, for the Machine too
-	lasting   atomic.Int64 // until when on it a leadership lasts if the loop does nothing more; see prolong
-	history   *history
-	trace     trace
-	counters  network.Counters
-	elections elections
-	logs      *logqueue.Queue // nil: nothing is logged
-	ownLogs   bool            // logs ends with the node
-	commands  chan command
-	begun     atomic.Bool        // Run was called, or what ends a node that never runs
-	running   chan struct{}      // closed by Run
-	ending    context.Context    // is over when the node is to hand over and end
-	close     context.CancelFunc // ends it
-	cut       context.Context    // is over when the node is to end although work runs
-	abort     context.CancelFunc // ends it
-	done      chan struct{}
-	err       error  // valid once done is closed
-	last      Status // valid once done is closed
+	ground
+	saver       saver
+	links       links
+	joiner      joiner
+	duties      duties
+	candidacies candidacies
+	stance      stance
+	trace       trace
+	begun       atomic.Bool        // Run was called, or what ends a node that never runs
+	cut         context.Context    // is over when the node is to end although work runs
+	abort       context.CancelFunc // ends it
+	last        Status             // valid once done is closed
 
 	// The loop's alone.
-	machine     machine.Core
-	stepped     time.Duration // when it was stepped last, on clock
-	steppedAgo  time.Duration // and how long the time before was ago then
-	named       *named.Core   // goes around machine; nil: there is the cluster's own election alone
-	candidates  map[string]*candidate
-	asked       map[uint64]chan named.Reply // requests to the coordinator of the named elections
-	atWork      int                         // functions that run for named elections
-	began       Token                       // that with which the present leadership began
-	fresh       []string                    // names whose work has begun in this step
-	transport   *transport.Transport        // nil with Config.Wire
-	net         network.Network             // transport, or the Wire's
-	addrs       map[ID]string               // where members listen
-	metas       map[ID]map[string]string    // what members publish of themselves
-	sent        map[string]uint64           // messages, by kind
-	met         bool                        // a link has stood
-	ctx         context.Context             // of what runs beside the loop
-	cancel      context.CancelFunc
-	beside      sync.WaitGroup
-	security    *security.Security // nil: none
-	store       Store              // nil: none
-	records     records            // nil: the algorithm keeps none
-	saved       chan error
-	saving      sync.WaitGroup
-	disk        diskHealth
-	rhythm      rhythm
-	standing    Standing
-	stood       time.Time        // since when
-	pausing     bool             // the cluster was paused when that was last looked at
-	healthError string           // the error of the last check that failed
-	todo        []election.Event // to step the Machine with
-	turn        network.Turn
-	timer       *time.Timer
-	armed       time.Time // what timer is set to
-	working     map[*work]struct{}
-	lost        map[Cause]uint64
-	closing     bool
-	leads       int              // calls of Lead that have not returned
-	retired     bool             // they have all returned, and this member stands no more
-	departing   atomic.Bool      // it leaves the cluster for good
-	newcomer    machine.Newcomer // what its asking to be let in has brought
-	insecure    string           // how the security of an address to join through differs from this member's; "": of none
-	rejoin      chan struct{}    // all addresses through which it joins are to be asked again
-	returning   bool             // a member is being asked to admit this member again
-	duplicate   duplicateID
-	oaths       oaths
-}
-
-// command is something to do on the loop; done is closed when all that it led
-// to at once has been done too.
-type command struct {
-	do   func()
-	done chan struct{}
+	began     Token // that with which the present leadership began
+	lost      map[Cause]uint64
+	departing atomic.Bool // it leaves the cluster for good
+	oaths     oaths
 }
 
 // loop steps the Machine, does the actions in their order, and sleeps until the Machine's
@@ -109,25 +45,25 @@ func (n *Node) loop() {
 	if n.cfg.Health.Check != nil {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
 		c := checkup{Health: n.cfg.Health.withDefaults(), log: n.cfg.Logger, report: n.SetHealth}
-		n.background(c.run)
+		n.links.background(c.run)
 	}
-	if n.awaited() != "" {
-		n.background(n.sayAwaited)
+	if n.joiner.awaited() != "" {
+		n.links.background(n.joiner.sayAwaited)
 	}
 	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
-		n.background(n.join)
+		n.links.background(n.joiner.join)
 	} else {
 		n.emit(election.Event{Kind: election.Started})
 		if n.cfg.Advertise == "" {
-			n.background(n.keepLocating)
+			n.links.background(n.links.keepLocating)
 		}
 	}
-	if n.security != nil {
-		n.background(n.keepReloading)
+	if n.links.security != nil {
+		n.links.background(n.links.keepReloading)
 	}
 	n.drain()
 	end := n.ending.Done()
-	for (!n.closing || len(n.working)+n.atWork > 0) && n.cut.Err() == nil {
+	for (!n.closing || len(n.duties.working)+n.candidacies.atWork > 0) && n.cut.Err() == nil {
 		n.arm()
 		n.turn <- struct{}{}
 		var c command
@@ -135,16 +71,13 @@ func (n *Node) loop() {
 		case <-n.timer.C:
 			c.do = func() {
 				if late := n.now().Sub(n.armed); !n.armed.IsZero() && late > 0 {
-					n.rhythm.stall.add(n.clock.Now(), late)
+					n.links.rhythm.stall.add(n.clock.Now(), late)
 				}
 				n.armed = time.Time{}
 				n.emit(election.Event{Kind: election.Woke})
 			}
-		case err := <-n.saved:
-			c.do = func() {
-				n.wasSaved(err)
-				n.emit(election.Event{Kind: election.Saved, Err: err})
-			}
+		case err := <-n.saver.saved:
+			c.do = func() { n.saver.wasSaved(err) }
 		case c = <-n.commands:
 		case <-end:
 			end = nil
@@ -164,11 +97,9 @@ func (n *Node) loop() {
 	n.end()
 }
 
-// emit has the Machine stepped with ev, after what is already waiting.
-func (n *Node) emit(ev election.Event) { n.todo = append(n.todo, ev) }
-
 // drain steps the Machine with everything that waits, and with what comes of it.
 func (n *Node) drain() {
+	n.settle()
 	for i := 0; i < len(n.todo); i++ {
 		n.step(n.todo[i])
 	}
@@ -177,111 +108,89 @@ func (n *Node) drain() {
 }
 
 func (n *Node) step(ev election.Event) {
-	passed := n.clock.Now()
-	n.stepped, n.steppedAgo = passed, passed-n.stepped
-	if ev.Kind == election.Received {
-		n.rhythm.takesIn(passed, ev.Message)
-	}
 	now := time.Now() // for people: the Machine's time goes on if the wall clock is set back
-	actions := n.stepCore(n.born.Add(passed), ev)
-	rest := n.tellLost(now)
-	for _, a := range actions {
+	o := n.advance(ev)
+	if ev.Kind == election.Received {
+		n.links.rhythm.takesIn(n.stepped, ev.Message)
+	}
+	n.publish(o, now)
+	n.settle()
+	n.prolong()
+	n.stance.noteStanding()
+}
+
+// settle publishes the outcome of calls to named.
+func (n *Node) settle() {
+	for n.called {
+		o := n.wanted
+		n.wanted, n.called = outcome{}, false
+		n.publish(o, time.Now())
+	}
+}
+
+// publish does what a step asks for. What the step changes for leaderships of this member
+// that have ended is published first, the rest afterward.
+func (n *Node) publish(o outcome, now time.Time) {
+	rest := n.candidacies.tellLost(o.changes, now)
+	for _, a := range o.actions {
 		n.do(a, now)
 	}
-	n.tellElections(rest, now)
-	n.prolong()
-	n.noteStanding()
+	n.candidacies.tellElections(rest, o.replies, now)
 }
-
-// prolong stores until when the leadership lasts. After a stall the loss is published
-// before: IsLeader stays false until then. A new leadership is published behind it:
-// IsLeader is true for whatever receives the event.
-func (n *Node) prolong() { n.lasting.Store(int64(n.lasts())) }
-
-// stepCore steps the Machine, and what goes around it.
-func (n *Node) stepCore(at time.Time, ev election.Event) []election.Action {
-	if n.named == nil {
-		return n.machine.Step(at, ev)
-	}
-	return n.named.Step(at, ev)
-}
-
-// now is the Machine's time.
-func (n *Node) now() time.Time { return n.born.Add(n.clock.Now()) }
 
 func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
 	case election.NotifyElected, election.NotifyLost, election.NotifyRenewed:
 		n.elect(a, now)
-		n.rhythm.forgets()
-		n.net.Lead(n.machine.View())
+		n.links.rhythm.forgets()
+		n.links.net.Lead(n.machine.View())
 	case election.Save:
-		n.save(a.State)
+		n.saver.save(a.State)
 	case election.Send:
-		n.sent[string(a.Message.Kind)]++
-		n.rhythm.sends(n.stepped, a.To, a.Message)
-		n.net.Send(a.To, a.Message)
+		n.links.sent[string(a.Message.Kind)]++
+		n.links.rhythm.sends(n.stepped, a.To, a.Message)
+		n.links.net.Send(a.To, a.Message)
 	case election.Dial:
 		if a.Address != "" {
-			n.net.Add(a.To, a.Address)
+			n.links.net.Add(a.To, a.Address)
 		}
-		n.net.Dial(a.To)
+		n.links.net.Dial(a.To)
 	case election.Hangup:
-		n.net.Hangup(a.To)
+		n.links.net.Hangup(a.To)
 	case election.Notify:
 		n.notify(a, now)
 	case election.Rejoin:
-		n.joinAgain(a.To)
+		n.joiner.joinAgain(a.To)
 	case election.Halt:
 		n.halt(a)
 	case election.Append:
-		n.appendRecords(a)
+		n.saver.writeRecords(a)
 	case election.Learn:
 		n.learn(a.Member, a.Meta, now)
 	case election.Warn:
-		n.warn(a.Err)
+		n.cfg.Logger.Warn(fmt.Sprint(a.Err))
 	}
 }
 
 // notify publishes a member's state, and keeps the network's list of members.
 func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status == election.StateAdded {
-		n.know(a.Member, a.Address)
+		n.links.know(a.Member, a.Address)
 	}
 	if a.Status == election.StateAdded || a.Status == election.StateRemoved {
 		n.oaths.reaches(n.id, n.machine.Members())
 	}
 	if a.Status != election.StateUp {
-		n.rhythm.forgets(a.Member)
+		n.links.rhythm.forgets(a.Member)
 	}
 	n.cfg.Logger.Info("member state changed", "member", a.Member, "state", string(a.Status))
 	n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
-		Member: a.Member, State: a.Status, Address: n.address(a.Member)})
+		Member: a.Member, State: a.Status, Address: n.links.address(a.Member)})
 	if a.Status == election.StateRemoved {
-		delete(n.addrs, a.Member)
-		delete(n.metas, a.Member)
-		n.net.Remove(a.Member)
+		delete(n.links.addrs, a.Member)
+		delete(n.links.metas, a.Member)
+		n.links.net.Remove(a.Member)
 	}
-}
-
-// halt ends the node because the Machine can take no further part.
-func (n *Node) halt(a election.Action) {
-	if errors.Is(a.Err, election.ErrSameID) {
-		n.fail(config("id %s is in use by the process at %s, where the member list has it: give each process its own id", n.id, election.Shown(a.Address)))
-		return
-	}
-	n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
-}
-
-// fail ends the node because of err.
-func (n *Node) fail(err error) {
-	if n.closing {
-		return
-	}
-	n.err = err
-	n.cfg.Logger.Error("giving up", "error", err)
-	n.leave()
-	n.close() // wakes the loop, if this is not its turn
 }
 
 // elect publishes a leadership that begins or ends, to work first.
@@ -295,11 +204,7 @@ func (n *Node) elect(a election.Action, now time.Time) {
 	}
 	if a.Kind == election.NotifyRenewed {
 		v := n.view()
-		for w := range n.working {
-			if w.token == v.Token {
-				w.token = a.Token
-			}
-		}
+		n.duties.renew(v.Token, a.Token)
 		v.Token = a.Token
 		v.unready = v.unready && v.waits()
 		n.history.add(Event{Time: now, Kind: EventRenewed, View: v})
@@ -314,14 +219,14 @@ func (n *Node) elect(a election.Action, now time.Time) {
 	if proof := n.oaths.begin(a.Token, n.id, n.machine.Members()); proof != nil {
 		n.emit(election.Event{Kind: election.Sworn, Token: a.Token, Proof: proof})
 	}
-	v := View{Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}
+	v := View{Election: n.cfg.Election, Token: a.Token, Address: n.links.address(a.Token.Leader.ID), Meta: n.links.metas[a.Token.Leader.ID], Since: now}
 	v.unready = v.waits()
 	n.history.add(Event{Time: now, Kind: EventLeader, View: v})
 	n.cfg.Logger.Info("a member leads", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
 }
 
 func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
-	n.cancelWork(token, cause)
+	n.duties.cancelWork(token, cause)
 	n.oaths.end(token)
 	n.lost[cause]++
 	n.history.add(Event{Time: now, Kind: EventLost, View: View{
@@ -329,131 +234,11 @@ func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
 	n.cfg.Logger.Info("leadership ended", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
 }
 
-// save writes the state beside the loop: a disk may be slow.
-func (n *Node) save(s election.State) {
-	if n.store == nil {
-		n.emit(election.Event{Kind: election.Saved})
-		return
-	}
-	n.saveBegins()
-	n.saving.Go(func() { n.saved <- n.store.Save(s) })
-}
-
-// arm sets the timer to the Machine's deadline.
-func (n *Node) arm() {
-	at, due := n.machine.Deadline()
-	if n.named != nil {
-		at, due = n.named.Deadline()
-	}
-	if !due {
-		n.timer.Stop()
-		n.armed = time.Time{}
-		return
-	}
-	// The timer does not see the time that the clock leaps over: it may have still to
-	// wait for what is due.
-	if wait := at.Sub(n.now()); at != n.armed || wait <= 0 {
-		n.timer.Reset(wait)
-		n.armed = at
-	}
-}
-
-// call does f on the loop, and waits until all that comes of it at once is done.
-// It gives ctx's error if that comes first (f may be done all the same, later), or
-// why the node has ended.
-func (n *Node) call(ctx context.Context, f func()) error {
-	c := command{f, make(chan struct{})}
-	select {
-	case n.commands <- c:
-	case <-n.done:
-		return n.closed()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-c.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err() // the loop has begun with it, and is stuck
-	}
-}
-
-// ask gives what f returns on the loop, or the error of [Node.call]: then f may still run, and
-// what it returns is dropped.
-func ask[T any](ctx context.Context, n *Node, f func() T) (T, error) {
-	answer := make(chan T, 1)
-	if err := n.call(ctx, func() { answer <- f() }); err != nil {
-		var none T
-		return none, err
-	}
-	return <-answer, nil
-}
-
-// closed is what a node that has ended answers.
-func (n *Node) closed() error {
-	<-n.done
-	if n.err != nil {
-		return n.err
-	}
-	return ErrClosed
-}
-
-func (n *Node) view() View { return n.history.Last().Event.View }
-
-// address is where a member listens, as far as is known.
-func (n *Node) address(id ID) string {
-	if id == n.id {
-		return n.cfg.Advertise
-	}
-	return n.addrs[id]
-}
-
 // ID is this member's id.
 func (n *Node) ID() ID { return n.id }
 
 // Addr is the listen address as bound, HOST:PORT.
 func (n *Node) Addr() string { return n.addr }
-
-// Leader is this member's present view. It names this member itself only while
-// IsLeader does: before the end of a stalled leadership is known it is undefined.
-func (n *Node) Leader() View {
-	v := n.view()
-	if late := n.late(); v.Token.Leader.ID == n.id && late > 0 {
-		return View{Election: v.Election, Since: time.Now().Add(-late), Lost: v.Token, Cause: election.CauseStalled}
-	}
-	return v
-}
-
-// IsLeader reports whether this member leads right now. It compares clocks: after
-// the process, its machine or its node alone has been stopped for longer than T (on
-// a different [Wire] for longer than its silence; with a quorum, for as long as its lease) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
-func (n *Node) IsLeader() bool {
-	return n.view().Token.Leader.ID == n.id && n.late() <= 0
-}
-
-// late is how long ago the loop should have stepped the Machine, for its leadership
-// to last; not positive while that is to come.
-func (n *Node) late() time.Duration {
-	return n.clock.Now() - time.Duration(n.lasting.Load())
-}
-
-// Resign steps down, and the other members elect; no effect when not leading. It
-// returns when the leadership has ended here, with ctx's error, or with
-// [ErrClosed]. This member is a candidate again when a later leadership of at least 2·T
-// has ended (with a quorum, of any length), when no member leads for 2·T, when the
-// leadership is handed over to it, or by [Node.Campaign].
-func (n *Node) Resign(ctx context.Context) error {
-	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Resigned}) })
-}
-
-// Campaign starts an election, and makes a member stand again that has resigned.
-// It returns when the contest has begun, with ctx's error, or with [ErrClosed].
-func (n *Node) Campaign(ctx context.Context) error {
-	return n.call(ctx, func() {
-		n.retired = false
-		n.emit(election.Event{Kind: election.Campaign})
-	})
-}
 
 // Run takes part in the election until ctx ends, then hands over and returns. Like
 // [Node.Shutdown] it waits for the functions that [Node.Lead] runs, without a limit of its own.
@@ -488,7 +273,7 @@ var ErrInWork = errors.New("called from within the work of a leadership, which i
 // returns ctx's error joined with that of Close. Called with the context of a function of Lead it
 // returns [ErrInWork] and does nothing. On a node that has ended it returns what Err does.
 func (n *Node) Shutdown(ctx context.Context) error {
-	if ctx.Value(workKey{n}) != nil {
+	if ctx.Value(workKey{&n.ground}) != nil {
 		return ErrInWork
 	}
 	n.close()
@@ -532,4 +317,85 @@ func (n *Node) Err() error {
 	default:
 		return nil
 	}
+}
+
+// connect opens the network: batuta's own, or that of the Wire.
+func (n *Node) connect(listener net.Listener) {
+	var proof transport.Security
+	if n.links.security != nil {
+		proof = n.links.security
+	}
+	if n.cfg.Wire != nil {
+		n.links.net = n.cfg.Wire.Open(listener, n.site())
+	} else {
+		n.links.transport = transport.Open(listener, n.cfg.Transport.Dial, proof, n.site(), len(n.cfg.Peers))
+		n.links.net = n.links.transport
+	}
+	for _, m := range n.machine.Members() {
+		if m.ID != n.id {
+			n.links.know(m.ID, m.Address)
+		}
+	}
+}
+
+// site is this node as its network sees it.
+func (n *Node) site() network.Site {
+	return network.Site{
+		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election, Algorithm: n.cfg.Algorithm, Observer: n.cfg.Observer && !n.cfg.Witness,
+		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Timing: n.cfg.timing(),
+		Log: n.cfg.Logger, Counters: &n.links.counters,
+		Turn: n.turn, Settle: func() { n.drain(); n.arm() },
+		Emit: n.links.hear,
+		Admit: func(peer Rank, incarnation uint64) error {
+			return n.machine.Admit(n.now(), peer, incarnation)
+		},
+		AdmitAnswer: func(peer Rank, incarnation uint64) error {
+			return n.machine.AdmitAnswer(n.now(), peer, incarnation)
+		},
+		AdmitJoin: func(e election.Member, incarnation uint64) error {
+			return n.machine.AdmitJoin(n.now(), e, incarnation)
+		},
+		Attest: func(secret []byte) bool {
+			c, ok := n.machine.(interface{ Opens(secret []byte) bool })
+			if ok = ok && c.Opens(secret); ok { // it ends a leadership that this member follows
+				n.emit(election.Event{Kind: election.Attested, Proof: secret})
+			}
+			return ok
+		},
+		Enter:  n.enter,
+		SameID: n.joiner.sameID,
+		Rank:   n.machine.Self, Entry: n.machine.Entry,
+		Check: wire.CheckMessage,
+		View:  n.machine.View, Held: n.machine.Held, Highest: n.machine.Highest,
+	}
+}
+
+// enter puts a newcomer on the list and gives what it should know.
+func (n *Node) enter(e election.Member, holds Token) (entry network.Entry) {
+	n.step(election.Event{Kind: election.JoinRequested, Member: e, Token: holds})
+	entry.Token, entry.Age = n.machine.Vouch()
+	entry.List = n.machine.List()
+	return entry
+}
+
+// learn stores the metadata of a member.
+func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
+	v := n.view()
+	waited := v.unready
+	if id == v.Token.Leader.ID {
+		v.Meta = pairs
+		v.unready = v.waits()
+	}
+	n.links.metas[id] = pairs
+	n.candidacies.elections.learn(id, pairs)
+	n.cfg.Logger.Info("metadata changed", "member", id, "pairs", len(pairs))
+	n.history.add(Event{Time: now, Kind: EventMeta, View: v, Member: id, Meta: pairs})
+	if waited && v.Ready() {
+		n.cfg.Logger.Info("ready", "leader", id, "epoch", v.Token.Epoch)
+		n.history.add(Event{Time: now, Kind: EventReady, View: v})
+	}
+}
+
+func publishReady(n *Node, t Token) {
+	n.emit(election.Event{Kind: election.Tells, Meta: withReady(n.links.metas[n.id], strconv.FormatUint(t.Epoch, 10))})
 }

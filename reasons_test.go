@@ -13,7 +13,7 @@ import (
 // Reasons are what the trace has beyond messages, from a moment on, in order, also once
 // the oldest records have made room.
 func TestReasonsAreWhatIsNewWithoutMessages(t *testing.T) {
-	n := &Node{cfg: Config{Logger: slog.New(slog.DiscardHandler)}}
+	n := &Node{ground: ground{cfg: Config{Logger: slog.New(slog.DiscardHandler)}}}
 	for i := range traceSize + traceSize/2 {
 		r := Record{What: fmt.Sprint(i)}
 		if i%2 == 0 {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
-	"github.com/batuta-dev/batuta/internal/disk/statefile"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
@@ -162,7 +161,7 @@ type MemberStatus struct {
 // node has ended. The node answers at once unless its loop is stuck, or the node does not run yet: then
 // the error is ctx's.
 func (n *Node) Status(ctx context.Context) (Status, error) {
-	status, err := ask(ctx, n, n.status)
+	status, err := ask(ctx, &n.calls, n.status)
 	select {
 	case <-n.done:
 		return n.last.clone(), nil
@@ -186,27 +185,24 @@ func (n *Node) status() Status {
 		Algorithm: n.cfg.Algorithm.Name(),
 		Leader:    v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Ready: v.Ready(), Since: v.Since,
 		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
-		Timing: n.cfg.timing(), Rhythm: n.rhythm.figures(n.clock.Now()), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
-		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
-		Standing: standings[n.machine.Standing()], StandingWhy: n.whyIneligible(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
+		Timing: n.cfg.timing(), Rhythm: n.links.rhythm.figures(n.clock.Now()), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
+		Sent: maps.Clone(n.links.sent), Lost: maps.Clone(n.lost), Links: n.links.net.Links(),
+		Standing: standings[n.machine.Standing()], StandingWhy: n.stance.whyIneligible(), StandingSince: n.stance.stood, DiskError: n.saver.trouble(), SavesFailed: n.saver.failed, StateVersion: n.saver.version(),
 		LogDropped: n.logs.Dropped(),
 	}
-	s.Paused, s.PausedWith = pausedBy(n)
+	s.Paused, s.PausedWith = n.paused()
 	if n.cfg.Wire == nil {
 		s.WireVersion = wire.ProtocolVersion
 	}
-	if _, ok := n.store.(*dataDir); ok {
-		s.StateVersion = statefile.Version
-	}
 	s.Guarantee, s.Fencing = promises(n.cfg.Algorithm)
-	life := n.security.Life()
+	life := n.links.security.Life()
 	s.Certificate, s.Authority = CertificateLife(life.Certificate), CertificateLife(life.Authority)
 	if q, ok := n.cfg.Algorithm.(interface{ Leasing() (string, float64) }); ok {
 		s.Takeover, s.ClockDrift = q.Leasing()
 		s.Unattested = n.oaths.bars(s.Takeover)
 	}
-	s.Received, s.Refused, s.Bad = n.counters.Counts()
-	s.SentSize = n.counters.SentBytes()
+	s.Received, s.Refused, s.Bad = n.links.counters.Counts()
+	s.SentSize = n.links.counters.SentBytes()
 	set := time.Since(n.now()) // from the Machine's time to the calendar's
 	if r, ok := n.cfg.Algorithm.(interface {
 		Participating() bool
@@ -225,8 +221,8 @@ func (n *Node) status() Status {
 		if !m.Reaped.IsZero() {
 			m.Reaped = m.Reaped.Add(set)
 		}
-		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.net.Linked(m.ID), Refusal: n.net.Refusal(m.ID), Unresolved: n.net.Unresolved(m.ID), Meta: m.Meta, ReapedAt: m.Reaped})
+		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.links.address(m.ID), Priority: m.Priority,
+			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.links.net.Linked(m.ID), Refusal: n.links.net.Refusal(m.ID), Unresolved: n.links.net.Unresolved(m.ID), Meta: m.Meta, ReapedAt: m.Reaped})
 	}
 	return s
 }
@@ -334,69 +330,46 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleGone:      StandingRemoved,
 }
 
-// diskHealth is how saving goes. It belongs to the loop.
-type diskHealth struct {
-	began  time.Duration // when the outstanding save did, on the node's clock; 0: none is
-	err    error         // of the last save
-	failed uint64        // all saves
-}
-
-// saveBegins takes note that a save begins.
-func (n *Node) saveBegins() { n.disk.began = max(n.clock.Now(), 1) }
-
-// wasSaved takes note of how it ended, and logs what has changed.
-func (n *Node) wasSaved(err error) {
-	was := n.disk.err
-	n.disk.began, n.disk.err = 0, err
-	switch {
-	case err != nil:
-		if n.disk.failed++; was == nil || was.Error() != err.Error() {
-			n.cfg.Logger.Warn("the state cannot be saved: this member follows, and is no candidate until it can", "error", err)
-		}
-	case was != nil:
-		n.cfg.Logger.Warn("the state can be saved again", "failed", n.disk.failed)
-	}
-}
-
-// trouble is what is wrong with the disk; "" when nothing is known to be.
-func (n *Node) trouble() string {
-	if since := n.clock.Now() - n.disk.began; n.disk.began > 0 && since > n.timeout {
-		return fmt.Sprintf("a save has not ended in %v", since.Round(time.Millisecond))
-	}
-	if n.disk.err != nil {
-		return n.disk.err.Error()
-	}
-	return ""
+// stance is whether this member is a candidate, and why not. It belongs to the loop.
+type stance struct {
+	*ground
+	saver       *saver
+	joiner      *joiner
+	duties      *duties
+	standing    Standing
+	stood       time.Time // since when
+	pausing     bool      // the cluster was paused when that was last looked at
+	healthError string    // the error of the last check that failed
 }
 
 // whyIneligible is the reason for which this member is no candidate; "": it is a candidate.
-func (n *Node) whyIneligible() string {
-	switch standings[n.machine.Standing()] {
+func (s *stance) whyIneligible() string {
+	switch standings[s.machine.Standing()] {
 	case StandingUnhealthy:
-		return cmp.Or(n.healthError, "its first check has not ended yet")
+		return cmp.Or(s.healthError, "its first check has not ended yet")
 	case StandingResigned:
-		if n.retired {
+		if s.duties.retired {
 			return "Lead has returned, so no work of a leader runs here: it is a candidate again when Lead is called again, or it is asked to campaign"
 		}
 		return "it was asked to step down, and is a candidate again when a later leader's time ends, or no member leads"
 	case StandingObserver:
-		if n.cfg.Witness {
+		if s.cfg.Witness {
 			return "it is a witness: it votes, and never leads"
 		}
 		return "it is set up to follow only"
 	case StandingDraining:
-		return "what it ran as leader " + n.machine.Held().String() + " has not stopped yet"
+		return "what it ran as leader " + s.machine.Held().String() + " has not stopped yet"
 	case StandingUnsaved:
-		return n.trouble()
+		return s.saver.trouble()
 	case StandingJoining:
-		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
+		return cmp.Or(s.joiner.awaited(), "it has just joined and awaits the leader")
 	case StandingRefused:
-		return n.whyRefused()
+		return s.whyRefused()
 	case StandingPaused:
-		until, leader := pausedBy(n)
+		until, leader := s.paused()
 		return fmt.Sprintf("the cluster is paused until %s: member %s keeps leadership, alive or not; batuta resume ends that", until.UTC().Format(time.RFC3339), leader)
 	case StandingFew:
-		return fmt.Sprintf("it receives fewer than %d members, itself included, and leads only while it receives so many (min-members)", n.cfg.MinMembers)
+		return fmt.Sprintf("it receives fewer than %d members, itself included, and leads only while it receives so many (min-members)", s.cfg.MinMembers)
 	case StandingClosing:
 		return "it closes"
 	case StandingRemoved:
@@ -406,14 +379,14 @@ func (n *Node) whyIneligible() string {
 }
 
 // whyRefused names the members that refuse this member, which therefore does not lead, and the remedy.
-func (n *Node) whyRefused() string {
-	m, ok := n.machine.(interface{ RefusedBy() []election.ID })
+func (s *stance) whyRefused() string {
+	m, ok := s.machine.(interface{ RefusedBy() []election.ID })
 	if !ok {
 		return ""
 	}
 	var words, remedies []string
 	for _, id := range m.RefusedBy() {
-		why := n.net.Refusal(id)
+		why := s.joiner.net.Refusal(id)
 		if why == "" {
 			continue // it has admitted this member since
 		}
@@ -440,162 +413,23 @@ func remedyOf(why wire.Reason) string {
 }
 
 // noteStanding logs and publishes a standing that has changed.
-func (n *Node) noteStanding() {
-	if until, leader := pausedBy(n); until.IsZero() == n.pausing {
-		if n.pausing = !n.pausing; n.pausing {
-			n.cfg.Logger.Warn("the cluster is paused: no other member takes over", "until", until, "leader", leader)
+func (s *stance) noteStanding() {
+	if until, leader := s.paused(); until.IsZero() == s.pausing {
+		if s.pausing = !s.pausing; s.pausing {
+			s.cfg.Logger.Warn("the cluster is paused: no other member takes over", "until", until, "leader", leader)
 		} else {
-			n.cfg.Logger.Warn("the pause of the cluster has ended")
+			s.cfg.Logger.Warn("the pause of the cluster has ended")
 		}
 	}
-	now := standings[n.machine.Standing()]
-	if now == n.standing || n.closing {
+	now := standings[s.machine.Standing()]
+	if now == s.standing || s.closing {
 		return
 	}
-	why := n.whyIneligible()
-	n.cfg.Logger.Info("eligibility changed", "was", string(n.standing), "is", string(now), "why", why)
-	n.standing, n.stood = now, time.Now()
-	n.history.add(Event{Time: n.stood, Kind: EventStanding, View: n.view(), Standing: now, Why: why})
-	if now == StandingUnsaved && n.disk.err == nil {
-		n.cfg.Logger.Warn("the disk does not answer: this member is no candidate until it does", "error", n.trouble())
+	why := s.whyIneligible()
+	s.cfg.Logger.Info("eligibility changed", "was", string(s.standing), "is", string(now), "why", why)
+	s.standing, s.stood = now, time.Now()
+	s.history.add(Event{Time: s.stood, Kind: EventStanding, View: s.view(), Standing: now, Why: why})
+	if now == StandingUnsaved && s.saver.fault == nil {
+		s.cfg.Logger.Warn("the disk does not answer: this member is no candidate until it does", "error", s.saver.trouble())
 	}
-}
-
-// This file measures what T is to be longer than: how long the members are silent that this
-// member watches, and for how long its own loop is held up.
-
-// Rhythm is the longest that a member has seen of late: in the last 10 minutes, or
-// since it started.
-type Rhythm struct {
-	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has received from none twice
-	Stall     time.Duration // for which its loop ran late
-	RoundTrip time.Duration // from a heartbeat of its own to the acknowledgement; 0: it has led no member
-
-	// The same of the last two seconds: a client that asks every second misses nothing.
-	RecentSilence, RecentStall, RecentRoundTrip time.Duration
-}
-
-// Headroom is the part of T that the longest silence and stall have left, from 1 down;
-// below 0 they would have made a suspect.
-func (r Rhythm) Headroom(t time.Duration) float64 {
-	return 1 - float64(max(r.Silence, r.Stall))/float64(t)
-}
-
-// rhythm belongs to the loop.
-type rhythm struct {
-	heard                     map[ID]time.Duration // when the leader, or a follower, last sent in this leadership
-	beats                     map[ID]beat          // to each follower, the last
-	silence, stall, roundTrip peaks
-}
-
-// beat is a heartbeat that was sent, and is to be acknowledged.
-type beat struct {
-	stamp int64
-	at    time.Duration
-}
-
-// How long figures are kept.
-const (
-	rhythmKept   = 10 * time.Minute
-	rhythmRecent = 2 * time.Second
-)
-
-// peaks keeps the greatest of some durations for a while: short and long.
-type peaks struct{ recent, kept peak }
-
-func (p *peaks) add(now, d time.Duration) {
-	p.recent.add(now, d, rhythmRecent)
-	p.kept.add(now, d, rhythmKept)
-}
-
-// peak keeps the greatest duration of the last span at least, and of twice that at
-// most.
-type peak struct {
-	turn        int64
-	now, before time.Duration
-}
-
-func (p *peak) add(now, d, span time.Duration) {
-	p.roll(now, span)
-	p.now = max(p.now, d)
-}
-
-func (p *peak) of(now, span time.Duration) time.Duration {
-	p.roll(now, span)
-	return max(p.now, p.before)
-}
-
-func (p *peak) roll(now, span time.Duration) {
-	switch turn := int64(now / span); {
-	case turn == p.turn:
-	case turn == p.turn+1:
-		p.turn, p.before, p.now = turn, p.now, 0
-	default:
-		p.turn, p.before, p.now = turn, 0, 0
-	}
-}
-
-// takesIn notes what a message shows of the rhythm.
-func (r *rhythm) takesIn(now time.Duration, m *election.Message) {
-	if m.Kind != election.Beat && m.Kind != election.Ack {
-		return // the rest go now and then
-	}
-	if last, ok := r.heard[m.From]; ok {
-		r.silence.add(now, now-last)
-	}
-	if r.heard == nil {
-		r.heard = map[ID]time.Duration{}
-	}
-	r.heard[m.From] = now
-	if b, ok := r.beats[m.From]; ok && m.Kind == election.Ack && m.Stamp == b.stamp {
-		r.roundTrip.add(now, now-b.at)
-	}
-}
-
-// sends notes a beat that leaves.
-func (r *rhythm) sends(now time.Duration, to ID, m *election.Message) {
-	if m.Kind == election.Beat {
-		if r.beats == nil {
-			r.beats = map[ID]beat{}
-		}
-		r.beats[to] = beat{m.Stamp, now}
-	}
-}
-
-// forgets has nothing count any more that lasts from before: a different member leads, or a
-// member is gone.
-func (r *rhythm) forgets(ids ...ID) {
-	for _, id := range ids {
-		delete(r.heard, id)
-		delete(r.beats, id)
-	}
-	if len(ids) == 0 {
-		clear(r.heard)
-		clear(r.beats)
-	}
-}
-
-// figures are what the rhythm comes to.
-func (r *rhythm) figures(now time.Duration) Rhythm {
-	return Rhythm{
-		Silence: r.silence.kept.of(now, rhythmKept), Stall: r.stall.kept.of(now, rhythmKept), RoundTrip: r.roundTrip.kept.of(now, rhythmKept),
-		RecentSilence: r.silence.recent.of(now, rhythmRecent), RecentStall: r.stall.recent.of(now, rhythmRecent), RecentRoundTrip: r.roundTrip.recent.of(now, rhythmRecent),
-	}
-}
-
-// silence is how long ago the last sign of a leadership came that ends now.
-func (n *Node) silence(token Token, cause Cause) time.Duration {
-	switch cause {
-	case election.CauseResigned, election.CauseRemoved, election.CauseStopped:
-		return 0 // it was announced
-	}
-	if token.Leader.ID == n.id {
-		return n.steppedAgo
-	}
-	for _, m := range n.machine.Members() {
-		if m.ID == token.Leader.ID && !m.Heard.IsZero() {
-			return max(0, n.stepped-m.Heard.Sub(n.born))
-		}
-	}
-	return 0 // it was known from third members only
 }

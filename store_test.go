@@ -93,6 +93,9 @@ func TestAMemberRemembersItsIDAndEpoch(t *testing.T) {
 		if s.Incarnation <= last.Incarnation {
 			t.Errorf("incarnation %d after %d", s.Incarnation, last.Incarnation)
 		}
+		if s.StateVersion != statefile.Version {
+			t.Errorf("the layout of the data directory is %d, want %d", s.StateVersion, statefile.Version)
+		}
 		last = s
 		if err := n.Close(); err != nil {
 			t.Fatal(err)

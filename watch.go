@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
 	"time"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
@@ -167,4 +169,29 @@ func (s seen) origin() (first []Event) {
 func (h *history) views(ctx context.Context) iter.Seq2[View, error] {
 	return eventlog.Walk(ctx, h.List, h.Place(), ErrBehind,
 		func(s seen) []View { return []View{s.View} }, func(s seen) (View, bool) { return s.View, s.isView() })
+}
+
+// Leader is this member's present view. It names this member itself only while
+// IsLeader does: before the end of a stalled leadership is known it is undefined.
+func (n *Node) Leader() View {
+	v := n.view()
+	if late := n.late(); v.Token.Leader.ID == n.id && late > 0 {
+		return View{Election: v.Election, Since: time.Now().Add(-late), Lost: v.Token, Cause: election.CauseStalled}
+	}
+	return v
+}
+
+// IsLeader reports whether this member leads right now. It compares clocks: after
+// the process, its machine or its node alone has been stopped for longer than T (on
+// a different [Wire] for longer than its silence; with a quorum, for as long as its lease) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
+func (n *Node) IsLeader() bool {
+	return n.view().Token.Leader.ID == n.id && n.late() <= 0
+}
+
+// waits reports whether the leader publishes that its work does not serve yet. A leader that is ready publishes a
+// renewed epoch before its followers have that.
+func (v View) waits() bool {
+	ready, used := v.Meta[readyKey]
+	epoch, err := strconv.ParseUint(ready, 10, 64)
+	return used && (err != nil || epoch < v.Token.Epoch)
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/net/transport"
-	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // A Wire replaces batuta's own protocol; it is set as [Config].Wire, a
@@ -29,106 +30,78 @@ type Wire interface {
 	Open(l net.Listener, s network.Site) network.Network
 }
 
-// checkWire asks the Wire what of c it cannot serve.
-func (c Config) checkWire() []error {
-	if err := c.Wire.Check(c); err != nil {
-		return []error{config("%w", err)}
-	}
-	return nil
+// links are the connections of a node, and what is known of the members at their ends.
+type links struct {
+	*ground
+	net       network.Network      // transport, or the Wire's
+	transport *transport.Transport // nil with Config.Wire
+	security  *security.Security   // nil: none
+	counters  network.Counters
+	ctx       context.Context // of what runs beside the loop
+	cancel    context.CancelFunc
+	beside    sync.WaitGroup
+
+	// The loop's alone.
+	addrs  map[ID]string            // where members listen
+	metas  map[ID]map[string]string // what members publish of themselves
+	sent   map[string]uint64        // messages, by kind
+	met    bool                     // a link has stood
+	rhythm rhythm
 }
 
 // lookupTime bounds the wait for a name server.
 const lookupTime = 2 * time.Second
 
 // find adds the members that the Wire finds by itself.
-func (n *Node) find(ctx context.Context) {
-	if n.cfg.Wire == nil {
+func (l *links) find(ctx context.Context) {
+	if l.cfg.Wire == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	for _, p := range n.cfg.Wire.Peers(ctx, n.cfg.Join) {
+	for _, p := range l.cfg.Wire.Peers(ctx, l.cfg.Join) {
 		known := func(other Peer) bool { return other.ID == p.ID }
-		if p.ID != n.id && !slices.ContainsFunc(n.cfg.Peers, known) {
-			n.cfg.Peers = append(n.cfg.Peers, p)
-		}
-	}
-}
-
-// connect opens the network: batuta's own, or that of the Wire.
-func (n *Node) connect(listener net.Listener) {
-	if n.cfg.Wire != nil {
-		n.net = n.cfg.Wire.Open(listener, n.site())
-	} else {
-		n.transport = transport.Open(listener, n.cfg.Transport.Dial, n.dialSecurity(), n.site(), len(n.cfg.Peers))
-		n.net = n.transport
-	}
-	for _, m := range n.machine.Members() {
-		if m.ID != n.id {
-			n.know(m.ID, m.Address)
+		if p.ID != l.id && !slices.ContainsFunc(l.cfg.Peers, known) {
+			l.cfg.Peers = append(l.cfg.Peers, p)
 		}
 	}
 }
 
 // know keeps where a member listens.
-func (n *Node) know(id ID, addr string) {
-	n.addrs[id] = addr
-	n.net.Add(id, addr)
+func (l *links) know(id ID, addr string) {
+	l.addrs[id] = addr
+	l.net.Add(id, addr)
 }
 
-// site is this node as its network sees it.
-func (n *Node) site() network.Site {
-	return network.Site{
-		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election, Algorithm: n.cfg.Algorithm, Observer: n.cfg.Observer && !n.cfg.Witness,
-		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Timing: n.cfg.timing(),
-		Log: n.cfg.Logger, Counters: &n.counters,
-		Turn: n.turn, Settle: func() { n.drain(); n.arm() },
-		Emit: n.hear,
-		Admit: func(peer Rank, incarnation uint64) error {
-			return n.machine.Admit(n.now(), peer, incarnation)
-		},
-		AdmitAnswer: func(peer Rank, incarnation uint64) error {
-			return n.machine.AdmitAnswer(n.now(), peer, incarnation)
-		},
-		AdmitJoin: func(e election.Member, incarnation uint64) error {
-			return n.machine.AdmitJoin(n.now(), e, incarnation)
-		},
-		Attest: func(secret []byte) bool {
-			ends := n.oaths.opens != nil && n.oaths.opens(secret)
-			if ends {
-				n.emit(election.Event{Kind: election.Attested, Proof: secret})
-			}
-			return ends
-		},
-		Enter:  n.enter,
-		SameID: n.sameID,
-		Rank:   n.machine.Self, Entry: n.machine.Entry,
-		Check: wire.CheckMessage,
-		View:  n.machine.View, Held: n.machine.Held, Highest: n.machine.Highest,
+// address is where a member listens, as far as is known.
+func (l *links) address(id ID) string {
+	if id == l.id {
+		return l.cfg.Advertise
 	}
+	return l.addrs[id]
 }
 
 // hear steps the Machine with the events of the network.
-func (n *Node) hear(ev election.Event) {
+func (l *links) hear(ev election.Event) {
 	switch ev.Kind {
 	case election.Received:
-		n.counters.Received(ev.Message.Kind)
+		l.counters.Received(ev.Message.Kind)
 	case election.LinkUp:
-		n.met = true
+		l.met = true
 	}
-	n.emit(ev)
+	l.emit(ev)
 }
 
 // background runs f beside the loop; ctx ends with the network.
-func (n *Node) background(f func(ctx context.Context)) {
-	n.beside.Go(func() { f(n.ctx) })
+func (l *links) background(f func(ctx context.Context)) {
+	l.beside.Go(func() { f(l.ctx) })
 }
 
 // disconnect ends the network, and what runs beside the loop.
-func (n *Node) disconnect() {
-	n.net.Shut(n.cfg.TMax)
-	n.cancel()
-	n.beside.Wait()
+func (l *links) disconnect() {
+	l.net.Shut(l.cfg.TMax)
+	l.cancel()
+	l.beside.Wait()
 }
 
 // Transport makes the connections that members speak over: ordered, reliable
@@ -156,4 +129,172 @@ func (TCP) Listen(addr string) (net.Listener, error) { return transport.Listen(a
 // Dial implements [Transport].
 func (TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return transport.Dial(ctx, addr)
+}
+
+// secure readies what proves this member.
+func (l *links) secure() error {
+	s, err := security.New(l.cfg.Cluster, string(l.id), l.cfg.Security.options())
+	if err != nil {
+		return config("security: %w", err)
+	}
+	l.security = s
+	return nil
+}
+
+// reloadEvery is how often the files of Security are looked at.
+const reloadEvery = 5 * time.Second
+
+// keepReloading reads the files of Security again when they change.
+func (l *links) keepReloading(ctx context.Context) {
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if l.security.Changed() {
+				if err := l.reload(ctx); err != nil {
+					l.cfg.Logger.Error("the secret or the certificates cannot be read again: those read before stay in use; fix the files, and they are read again within 5 s", "error", err)
+				}
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Reload reads the files of [Config.Security] again, as the node does by itself within
+// 5 s of a change, and ends the connections to members that are not believed any more.
+// With an error the secret or the certificates read before stay in use.
+func (n *Node) Reload(ctx context.Context) error { return n.links.reload(ctx) }
+
+// reload is [Node.Reload].
+func (l *links) reload(ctx context.Context) error {
+	if l.security == nil {
+		return nil
+	}
+	l.security.Changed()
+	if err := l.security.Reload(); err != nil {
+		return config("security: %w", err)
+	}
+	l.cfg.Logger.Info("security: read again")
+	return l.call(ctx, l.transport.Reassess)
+}
+
+// Rhythm is the longest that a member has seen of late: in the last 10 minutes, or
+// since it started.
+type Rhythm struct {
+	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has received from none twice
+	Stall     time.Duration // for which its loop ran late
+	RoundTrip time.Duration // from a heartbeat of its own to the acknowledgement; 0: it has led no member
+
+	// The same of the last two seconds: a client that asks every second misses nothing.
+	RecentSilence, RecentStall, RecentRoundTrip time.Duration
+}
+
+// Headroom is the part of T that the longest silence and stall have left, from 1 down;
+// below 0 they would have made a suspect.
+func (r Rhythm) Headroom(t time.Duration) float64 {
+	return 1 - float64(max(r.Silence, r.Stall))/float64(t)
+}
+
+// rhythm belongs to the loop.
+type rhythm struct {
+	heard                     map[ID]time.Duration // when the leader, or a follower, last sent in this leadership
+	beats                     map[ID]beat          // to each follower, the last
+	silence, stall, roundTrip peaks
+}
+
+// beat is a heartbeat that was sent, and is to be acknowledged.
+type beat struct {
+	stamp int64
+	at    time.Duration
+}
+
+// How long figures are kept.
+const (
+	rhythmKept   = 10 * time.Minute
+	rhythmRecent = 2 * time.Second
+)
+
+// peaks keeps the greatest of some durations for a while: short and long.
+type peaks struct{ recent, kept peak }
+
+func (p *peaks) add(now, d time.Duration) {
+	p.recent.add(now, d, rhythmRecent)
+	p.kept.add(now, d, rhythmKept)
+}
+
+// peak keeps the greatest duration of the last span at least, and of twice that at
+// most.
+type peak struct {
+	turn        int64
+	now, before time.Duration
+}
+
+func (p *peak) add(now, d, span time.Duration) {
+	p.roll(now, span)
+	p.now = max(p.now, d)
+}
+
+func (p *peak) of(now, span time.Duration) time.Duration {
+	p.roll(now, span)
+	return max(p.now, p.before)
+}
+
+func (p *peak) roll(now, span time.Duration) {
+	switch turn := int64(now / span); {
+	case turn == p.turn:
+	case turn == p.turn+1:
+		p.turn, p.before, p.now = turn, p.now, 0
+	default:
+		p.turn, p.before, p.now = turn, 0, 0
+	}
+}
+
+// takesIn notes what a message shows of the rhythm.
+func (r *rhythm) takesIn(now time.Duration, m *election.Message) {
+	if m.Kind != election.Beat && m.Kind != election.Ack {
+		return // the rest go now and then
+	}
+	if last, ok := r.heard[m.From]; ok {
+		r.silence.add(now, now-last)
+	}
+	if r.heard == nil {
+		r.heard = map[ID]time.Duration{}
+	}
+	r.heard[m.From] = now
+	if b, ok := r.beats[m.From]; ok && m.Kind == election.Ack && m.Stamp == b.stamp {
+		r.roundTrip.add(now, now-b.at)
+	}
+}
+
+// sends notes a beat that leaves.
+func (r *rhythm) sends(now time.Duration, to ID, m *election.Message) {
+	if m.Kind == election.Beat {
+		if r.beats == nil {
+			r.beats = map[ID]beat{}
+		}
+		r.beats[to] = beat{m.Stamp, now}
+	}
+}
+
+// forgets has nothing count any more that lasts from before: a different member leads, or a
+// member is gone.
+func (r *rhythm) forgets(ids ...ID) {
+	for _, id := range ids {
+		delete(r.heard, id)
+		delete(r.beats, id)
+	}
+	if len(ids) == 0 {
+		clear(r.heard)
+		clear(r.beats)
+	}
+}
+
+// figures are what the rhythm comes to.
+func (r *rhythm) figures(now time.Duration) Rhythm {
+	return Rhythm{
+		Silence: r.silence.kept.of(now, rhythmKept), Stall: r.stall.kept.of(now, rhythmKept), RoundTrip: r.roundTrip.kept.of(now, rhythmKept),
+		RecentSilence: r.silence.recent.of(now, rhythmRecent), RecentStall: r.stall.recent.of(now, rhythmRecent), RecentRoundTrip: r.roundTrip.recent.of(now, rhythmRecent),
+	}
 }
