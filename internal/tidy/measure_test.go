@@ -5,7 +5,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -20,6 +22,7 @@ import (
 type room struct {
 	dir   string // below the module's root, with slashes
 	files map[string]*ast.File
+	set   *token.FileSet
 	words comments
 	lines int
 }
@@ -74,7 +77,7 @@ func rooms(t *testing.T, root string) []*room {
 		}
 		dir := path.Dir(rel)
 		if found[dir] == nil {
-			found[dir] = &room{dir: dir, files: map[string]*ast.File{}}
+			found[dir] = &room{dir: dir, files: map[string]*ast.File{}, set: token.NewFileSet()}
 		}
 		return found[dir].add(path.Base(rel), file)
 	})
@@ -93,7 +96,7 @@ func (r *room) add(name, file string) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ParseComments)
+	parsed, err := parser.ParseFile(r.set, file, source, parser.ParseComments)
 	if err != nil || ast.IsGenerated(parsed) {
 		return err
 	}
@@ -161,7 +164,8 @@ func receiver(d ast.Decl) string {
 
 // loop gives how many files of the package call each other in a circle, the largest such
 // set. It goes by names: a call of a method counts for every file of the package that
-// declares a method of that name, unless more than one type has it.
+// declares a method of that name, unless more than one type has it. A field or a variable of that name is no
+// call, nor is an exported name of what an imported package gives.
 func (r *room) loop() int {
 	declared := map[string][]string{} // where each function and method is
 	for name, f := range r.files {
@@ -171,17 +175,41 @@ func (r *room) loop() int {
 			}
 		}
 	}
+	is := r.names()
 	calls := map[string]map[string]bool{}
 	for name, f := range r.files {
 		calls[name] = map[string]bool{}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && len(declared[id.Name]) == 1 {
-				calls[name][declared[id.Name][0]] = true
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if of, ok := n.X.(*ast.Ident); ok {
+					_, imported := is(of).(*types.PkgName)
+					return !imported
+				}
+			case *ast.Ident:
+				_, function := is(n).(*types.Func)
+				own := function || is(n) == nil && !n.IsExported()
+				if own && len(declared[n.Name]) == 1 {
+					calls[name][declared[n.Name][0]] = true
+				}
 			}
 			return true
 		})
 	}
 	return largestCircle(calls)
+}
+
+// names gives what each name of the package is, as far as its own files show: nil where that takes an
+// imported package, of which none is read.
+func (r *room) names() func(*ast.Ident) types.Object {
+	info := types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	check := types.Config{Error: func(error) {}} // what is imported is missing
+	var files []*ast.File
+	for _, name := range slices.Sorted(maps.Keys(r.files)) { // in their order, since systems declare the same names
+		files = append(files, r.files[name])
+	}
+	check.Check(r.dir, r.set, files, &info)
+	return info.ObjectOf
 }
 
 // largestCircle gives the size of the largest set of which each reaches each; 0 where there is none.
