@@ -88,7 +88,7 @@ func TestVariablesAreFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "systemd/batuta-witness@.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml", "kubernetes/deployment.yaml", "kubernetes/engine.yaml"} {
+	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "systemd/batuta-witness@.service", "Dockerfile", "compose.yaml", "nomad/batuta.nomad.hcl", "kubernetes/sidecar.yaml", "kubernetes/deployment.yaml", "kubernetes/engine.yaml"} {
 		for _, name := range variables(read(t, path)) {
 			flag := "--" + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "BATUTA_")), "_", "-")
 			if !strings.Contains(string(help), flag+" ") {
@@ -175,6 +175,7 @@ func TestDockerfile(t *testing.T) {
 
 func TestCompose(t *testing.T) {
 	services, _ := documents(t, "compose.yaml")[0]["services"].(map[string]any)
+	delete(services, "new") // a tool
 	if len(services) != 3 {
 		t.Fatalf("%d services, want 3", len(services))
 	}
