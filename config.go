@@ -99,7 +99,7 @@ type Config struct {
 	Algorithm Algorithm // required; such as bully.New(). A node steps a copy, so many nodes can have one Config; an algorithm without a method Clone is refused while a second node has it
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
-	// Health is this member's own check. While it fails, the member gives up the lead and is
+	// Health is this member's own check. While it fails, the member gives up leadership and is
 	// no candidate. Default: none.
 	// LeadUnhealthy lets it lead all the same when no member has within 2·T and
 	// no healthy member is in reach, until there is such a member.
@@ -110,7 +110,7 @@ type Config struct {
 	// which is for loopback and for networks without other users.
 	Security Security
 
-	Heartbeat time.Duration // between two beats of a leader; below T; default 100 ms; this and the next two [MinTime] to [MaxTime]
+	Heartbeat time.Duration // between two heartbeats of a leader; below T; default 100 ms; this and the next two [MinTime] to [MaxTime]
 	TMax      time.Duration // longest transmission of a message; default 150 ms
 	TProcess  time.Duration // longest handling of a message; default 300 ms
 
@@ -124,7 +124,7 @@ type Config struct {
 }
 
 // Validate reports every fault of c at once; each names the field, its value and
-// how to mend it, and wraps [ErrConfig]. Start does the same.
+// how to fix it, and wraps [ErrConfig]. Start does the same.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var faults []error

@@ -25,7 +25,7 @@ type Store interface {
 }
 
 // dataDir is the Store of [Config.DataDir]. What keeps it from opening or loading is
-// for the user to mend.
+// for the user to fix.
 type dataDir struct{ *statefile.Dir }
 
 func openDataDir(name string, log *slog.Logger) (Store, error) {

@@ -70,7 +70,7 @@
 //
 // Without a DataDir or a Store a member forgets its epoch when its process ends.
 // It then asks those it can reach, so that only a cluster that stops as a whole
-// starts to count anew.
+// starts to count again.
 //
 // A process that crashes is seen at once, because its connections end; a process that
 // freezes, or a network that goes silent, after T. The kernel frees the memory of

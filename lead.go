@@ -71,8 +71,8 @@ var ErrClosed = errors.New("node is closed")
 // Lead waits for fn, resigns if still leading, and returns ctx's error. When the
 // node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
 //
-// Lead may be called several times at once; the lead is given away when every fn
-// has returned. When the last Lead has returned this member stands for election no
+// Lead may be called several times at once; leadership is given away when every fn
+// has returned. When the last Lead has returned this member is a candidate no
 // more, until Lead or [Node.Campaign] is called: it would lead with no work. See
 // [Config.StandAlways].
 //
@@ -103,7 +103,7 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 // Hold counts a piece of work, such as a request, into the present leadership of this member. Its context comes from ctx and
 // has the leadership, see [LeadershipFrom]; it is cancelled on loss as that of [Node.Lead] is. The lead is
 // given away only after release, which the caller calls when the work has stopped, after a loss too. Releasing again
-// does nothing. Unlike a function of Lead, work that ends keeps the lead.
+// does nothing. Unlike a function of Lead, work that ends keeps leadership.
 //
 // Its error wraps [ErrNotLeading] while this member does not lead; else it is ctx's or [ErrClosed]. Hold never waits for
 // a leadership. Call it for each request, not [Node.IsLeader]: a request that outlives the leadership
@@ -188,7 +188,7 @@ func (h *Held) Valid() bool {
 	return h.ctx.Err() == nil && h.elector.Leader().Same(View{Token: h.Token, Since: h.Since})
 }
 
-// Release gives the lead away, and returns when the leadership has ended here. Call it when the work has stopped: until
+// Release gives leadership away, and returns when the leadership has ended here. Call it when the work has stopped: until
 // then no member leads next, and a node that closes waits. Releasing again does nothing.
 func (h *Held) Release() {
 	h.end()
@@ -242,7 +242,7 @@ type duties struct {
 	retired bool // they have all returned, and this member stands no more
 }
 
-// stand has this member stand for election, for there is work to do.
+// stand has this member be a candidate, for there is work to do.
 func (d *duties) stand() {
 	d.call(context.Background(), func() {
 		d.leads++
@@ -265,7 +265,7 @@ func (d *duties) retire() {
 type work struct {
 	began  Token // that of its leadership when it began
 	token  Token // that of its leadership now; of the loop
-	held   bool  // by Hold: the lead goes on when it ends
+	held   bool  // by Hold: leadership goes on when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -313,7 +313,7 @@ func (g *ground) workIn(ctx context.Context, token Token, count func(*work) (beg
 	return w
 }
 
-// finish counts work out. If it was still leading, it gives the lead away.
+// finish counts work out. If it was still leading, it gives leadership away.
 func (d *duties) finish(w *work) (led bool) {
 	d.call(context.Background(), func() {
 		led = d.view().Token == w.token && !w.held

@@ -278,7 +278,7 @@ func (m *candidacies) leaves(s *call, name string) (last bool) {
 	return true
 }
 
-// joins has a call learn of the lead that this member has already.
+// joins has a call learn of leadership that this member has already.
 func (m *candidacies) joins(c *candidate, s *call) {
 	token, seat := m.named.Leads(c.name)
 	if s.fn == nil {

@@ -51,7 +51,7 @@ type Status struct {
 	ClockDrift float64 // quorum: by which part the rates of two members' clocks may differ
 
 	Paused     time.Time // when a pause of the cluster ends, see [Node.Pause]; zero: there is none
-	PausedWith ID        // the member that keeps the lead until then; none: the next leader
+	PausedWith ID        // the member that keeps leadership until then; none: the next leader
 
 	Role          Role
 	Electing      bool // it takes part in an election: it awaits answers, or a leader

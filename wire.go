@@ -19,7 +19,7 @@ import (
 type Wire interface {
 	// Defaults fills in what c leaves open as it should be on this wire.
 	Defaults(c Config) Config
-	// Check reports what of c does not go with this wire, and how to mend it.
+	// Check reports what of c does not go with this wire, and how to fix it.
 	Check(c Config) error
 	// Silence is what is borne of a member before it is suspected; 0: T.
 	Silence() time.Duration

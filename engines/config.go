@@ -22,7 +22,7 @@ type Config struct {
 	Stop  time.Duration // what is left to the work to stop in, when a leadership ends because the engine does not answer; default a fifth of Lease
 	Drift float64       // by which part the rates of two clocks may differ; default 0.01
 
-	// StandAlways has it stand for election at all times. Otherwise it does while
+	// StandAlways keeps it a candidate at all times. Otherwise it does while
 	// [Election.Lead] is called, and after [Election.Campaign].
 	StandAlways bool
 
@@ -99,6 +99,6 @@ func (c Config) asking() time.Duration { return c.Lease / 5 }
 // again is the pause after a call that has failed.
 func (c Config) again() time.Duration { return max(c.Renew/4, 5*time.Millisecond) }
 
-// aside is for how long a candidate that has resigned leaves the lead to others: each has looked at the
+// aside is for how long a candidate that has resigned leaves leadership to others: each has looked at the
 // record meanwhile.
 func (c Config) aside() time.Duration { return 2 * c.Renew }

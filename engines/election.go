@@ -29,7 +29,7 @@ type Election struct {
 	answers  chan answer
 	nudge    chan struct{}   // have the record looked at now
 	begun    atomic.Bool     // Run was called, or what ends an election that never runs
-	ctx      context.Context // is over when the election is to give the lead up and end
+	ctx      context.Context // is over when the election is to give leadership up and end
 	stop     context.CancelFunc
 	cut      context.Context // is over when it is to end although work runs
 	abort    context.CancelFunc
@@ -101,7 +101,7 @@ func New(engine Engine, c Config) (*Election, error) {
 	return e, nil
 }
 
-// Run takes part in the election until ctx ends, then gives the lead up and returns. Like
+// Run takes part in the election until ctx ends, then gives leadership up and returns. Like
 // [Election.Shutdown] it waits for the functions that [Election.Lead] runs, without a limit of its
 // own. It returns nil after an orderly end, else what [Election.Err] does.
 //
@@ -169,7 +169,7 @@ func (e *Election) Lease(ctx context.Context) (batuta.Lease, error) {
 	return l, err
 }
 
-// Resign steps down and lets others claim the lead; no effect when not leading. The record is given up when the
+// Resign steps down and lets others claim leadership; no effect when not leading. The record is given up when the
 // work has returned. It returns when the leadership has ended here, with ctx's error, or with
 // [batuta.ErrClosed]. This candidate stands again when a later leader's time has ended, when nobody
 // has led for twice [Config.Renew], or by [Election.Campaign].
@@ -177,14 +177,14 @@ func (e *Election) Resign(ctx context.Context) error {
 	return e.call(ctx, func() { e.resign() })
 }
 
-// Campaign has this candidate stand for election, whether Lead is called or not, also when it has resigned.
+// Campaign makes this process a candidate, whether Lead is called or not, also when it has resigned.
 func (e *Election) Campaign(ctx context.Context) error {
 	return e.call(ctx, func() { e.standing, e.resigned, e.claimAt = true, false, 0 })
 }
 
 // SetHealth reports whether this candidate is fit to lead: nil says that it is, as at first, and an error
 // why it is not, which [Election.Status] gives as the reason. A candidate that is not fit gives up the
-// lead, and stands for election again when it is fit.
+// lead, and is a candidate again when it is fit.
 func (e *Election) SetHealth(ctx context.Context, err error) error {
 	return e.call(ctx, func() {
 		if e.unfit = err; err != nil {
@@ -193,7 +193,7 @@ func (e *Election) SetHealth(ctx context.Context, err error) error {
 	})
 }
 
-// Shutdown gives the lead up, if this candidate has it, and ends the election. It cancels the
+// Shutdown gives leadership up, if this candidate has it, and ends the election. It cancels the
 // contexts of the functions that [Election.Lead] runs, and waits for the functions: no other
 // candidate leads before they have returned. It waits a fifth of the lease for an engine that does not
 // answer; the lease then ends by itself.

@@ -59,9 +59,9 @@ func (r Record) token() batuta.Token {
 	return batuta.Token{Epoch: r.Epoch, Leader: batuta.Rank{ID: r.ID}}
 }
 
-// Release gives up the lead that a process held, named as [Election.Process] names it, so that nobody
+// Release gives up the leadership of a process, named as [Election.Process] names it, so that nobody
 // waits for its lease. The caller knows that this process is dead, and that nothing which it has begun as leader goes on.
-// Where another holds the lead, or nobody does, nothing is done. An engine that does not
+// Where another holds leadership, or nobody does, nothing is done. An engine that does not
 // answer is asked again until ctx ends; the error is the last one then.
 func Release(ctx context.Context, engine Engine, process string) error {
 	for {

@@ -17,8 +17,8 @@ import (
 // ctx ends, Lead waits for fn, resigns if still leading, and returns ctx's error. When the
 // election is closed, Lead waits for fn and returns [batuta.ErrClosed].
 //
-// Lead may be called several times at once; the lead is given away when every fn has
-// returned. While it is called this candidate stands for election; see [Config.StandAlways].
+// Lead may be called several times at once; leadership is given away when every fn has
+// returned. While it runs this process is a candidate; see [Config.StandAlways].
 func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error {
 	if fn == nil {
 		return fmt.Errorf("%w: Lead without a function: give the work that a leader does", batuta.ErrConfig)
@@ -90,7 +90,7 @@ func (e *Election) run(w *work, l batuta.Leadership, fn func(context.Context, ba
 // work is one run of a function of the user's.
 type work struct {
 	token  batuta.Token
-	held   bool // by Hold: the lead goes on when it ends
+	held   bool // by Hold: leadership goes on when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -115,7 +115,7 @@ func (e *Election) begin(ctx context.Context, token batuta.Token) *work {
 	return w
 }
 
-// finish counts work out. If it was still leading, it gives the lead away.
+// finish counts work out. If it was still leading, it gives leadership away.
 func (e *Election) finish(w *work) (led bool) {
 	e.call(context.Background(), func() {
 		led = e.token == w.token && !w.held

@@ -271,7 +271,7 @@ func (e *Election) follow(r Record) {
 	}
 }
 
-// resign gives the lead up for a while.
+// resign gives leadership up for a while.
 func (e *Election) resign() {
 	if e.leading() {
 		e.resigned = true

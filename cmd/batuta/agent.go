@@ -381,7 +381,7 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 			switch {
 			case s != os.Interrupt && s != syscall.SIGTERM:
 			case time.Since(a.leaving) < sameSignal: // a signal that came twice
-			case a.job.kill(): // the lead is given away as soon as nothing runs
+			case a.job.kill(): // leadership is given away as soon as nothing runs
 			default:
 				return errors.New("signalled twice: ended without handing over")
 			}

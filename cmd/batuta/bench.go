@@ -282,7 +282,7 @@ func (b *failoverBench) unsteady() error {
 
 // fall waits until all agree on a leader, takes it away, and returns the time.
 func (b *failoverBench) fall(ctx context.Context) (before agreement, at time.Time, err error) {
-	// A fault may come at any moment between two beats.
+	// A fault may come at any moment between two heartbeats.
 	rest := election.DefaultHeartbeat + rand.N(election.DefaultHeartbeat)
 	if err := b.cluster.settle(ctx, rest); err != nil {
 		return before, at, err
@@ -294,7 +294,7 @@ func (b *failoverBench) fall(ctx context.Context) (before agreement, at time.Tim
 	return before, at, err
 }
 
-// leadsNoMore reports whether a leader was asked to resign that had lost the lead by itself.
+// leadsNoMore reports whether a leader was asked to resign that had lost leadership by itself.
 func leadsNoMore(err error) bool {
 	var answer *api.AnswerError
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict

@@ -88,7 +88,7 @@ func (b *benchMember) begin(n *batuta.Node) {
 	go n.LeadEach(context.Background(), elections, b.lead) // until the node ends
 }
 
-// lead is what a leader does here, until it leads no more.
+// lead is what a leader does here, until it loses leadership.
 func (b *benchMember) lead(ctx context.Context, l batuta.Leadership) (err error) {
 	b.note(func(now time.Time) { b.working, b.worked = b.working+1, now })
 	if b.work == "" {

@@ -246,7 +246,7 @@ func handedOn(ctx context.Context, c *api.Client, id string) (done api.Drained, 
 	var ignored any
 	err = c.Resign(ctx, id, &ignored)
 	if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusConflict {
-		return done, state, nil // it leads no more
+		return done, state, nil // it lost leadership
 	}
 	if err != nil {
 		return done, "", err

@@ -44,7 +44,7 @@ old one. Members read the file again by themselves.`,
 	})
 }
 
-// closed makes a file that is written to readable by its owner alone.
+// closed makes a file that is written to readable only by its owner.
 func closed(out io.Writer) error {
 	f, ok := out.(*os.File)
 	if !ok {

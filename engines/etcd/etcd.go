@@ -1,7 +1,7 @@
 // Package etcd holds elections on etcd.
 //
 // An election has two keys under its prefix. PREFIX/leader is there while somebody leads,
-// and is written anew by each renewal; its create revision is the epoch. PREFIX/last
+// and is written again by each renewal; its create revision is the epoch. PREFIX/last
 // tells how the last leadership ended. No lease of etcd's is used: one is told in whole
 // seconds and lasts for two at least, and servers before 3.4.28 and 3.5.11 may end one
 // early when the process of the server that counts it has stood still. What decides is that each write

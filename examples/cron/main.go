@@ -57,7 +57,7 @@ func run(ctx context.Context, config batuta.Config, every time.Duration) error {
 	return err
 }
 
-// tick does job now and every so often, until the lead is lost. It returns only
+// tick does job now and every so often, until leadership is lost. It returns only
 // between two jobs: until then nobody else leads.
 func tick(ctx context.Context, every time.Duration, job func()) error {
 	ticker := time.NewTicker(every)

@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// serve answers until the lead is lost. It returns when the port is free and every
+// serve answers until leadership is lost. It returns when the port is free and every
 // client gone; only then does another lead.
 func serve(ctx context.Context, addr string, l batuta.Leadership) error {
 	listener, err := net.Listen("tcp", addr)
@@ -63,7 +63,7 @@ func serve(ctx context.Context, addr string, l batuta.Leadership) error {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
-			return nil // the lead is lost
+			return nil // leadership is lost
 		}
 		clients.Go(func() {
 			defer client.Close()

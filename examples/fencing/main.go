@@ -61,7 +61,7 @@ func run(ctx context.Context, config batuta.Config, table string) error {
 	return err
 }
 
-// count adds one now and every second, until the lead is lost or the table knows it
+// count adds one now and every second, until leadership is lost or the table knows it
 // to be.
 func count(ctx context.Context, register *Register, token batuta.Token) error {
 	for {

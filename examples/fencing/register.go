@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// ErrFenced says that a later leader has written: whoever asks leads no more, whatever
+// ErrFenced says that a later leader has written: the caller has lost leadership, whatever
 // it believes.
 var ErrFenced = errors.New("a later leader has written")
 
@@ -39,7 +39,7 @@ func Open(ctx context.Context, file string) (*Register, error) {
 func (r *Register) Close() error { return r.db.Close() }
 
 // Add adds n under a leadership and gives the new value, or [ErrFenced] and nothing is
-// written. An epoch belongs to one leadership for ever; that holds under a quorum
+// written. An epoch belongs to one leadership forever; that holds under a quorum
 // alone. Under another algorithm two sides of a partition may have one epoch, and this
 // lets in whichever comes first.
 func (r *Register) Add(ctx context.Context, t batuta.Token, n int64) (value int64, err error) {

@@ -1,6 +1,6 @@
 // Command pool is a pool of workers without a fixed boss, as in docs/sources.md, "Scrapper": the
 // leader hands out tasks, the others do them. When the boss dies the next one
-// begins anew, so a task must be harmless to do twice.
+// begins again, so a task must be harmless to do twice.
 //
 //	go run ./examples/pool 1=127.0.0.1:7401 2=127.0.0.1:7402 3=127.0.0.1:7403  # member 1
 //	go run ./examples/pool 2=127.0.0.1:7402 1=127.0.0.1:7401 3=127.0.0.1:7403  # member 2
@@ -56,7 +56,7 @@ func boss(ctx context.Context, l batuta.Leadership) error {
 	for task := 0; ; task++ {
 		worker, err := listener.Accept()
 		if err != nil {
-			return nil // the lead is lost
+			return nil // leadership is lost
 		}
 		page := []string{"/", "/news", "/sports", "/weather"}[task%4]
 		go func() {

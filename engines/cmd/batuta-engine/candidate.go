@@ -147,7 +147,7 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	return err
 }
 
-// giveUp gives up the lead that a process held which has died, so that nobody waits for its lease.
+// giveUp gives up the leadership of a process that has died, so that no candidate waits for its lease.
 func (c *candidate) giveUp(ctx context.Context, process string) error {
 	engine, err := c.flags.engine.open()
 	if err != nil {

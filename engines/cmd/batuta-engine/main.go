@@ -64,7 +64,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 }
 
 // newGuardCommand is what "batuta-engine run" starts beside itself, with the name of its process and
-// its arguments: when that process has died while its command ran, nothing of that is left, and the lead can be given up at once.
+// its arguments: when that process has died while its command ran, nothing of that is left, and leadership can be given up at once.
 func newGuardCommand(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:                "guard [PROCESS ARGUMENT…]",

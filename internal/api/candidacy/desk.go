@@ -1,6 +1,6 @@
 // Package candidacy lets clients of an agent stand for named elections over HTTP, in any language.
 //
-// A client acknowledges a loss, and then the lead is given away. Each wait for a client has a bound.
+// A client acknowledges a loss, and then leadership is given away. Each wait for a client has a bound.
 package candidacy
 
 import (
@@ -234,7 +234,7 @@ func (d *Desk) expireAfter(c *candidacy, after time.Duration, how string) {
 	})
 }
 
-// release acknowledges that the client's work has stopped: the lead is given away, and the candidacy waits again.
+// release acknowledges that the client's work has stopped: leadership is given away, and the candidacy waits again.
 func (d *Desk) release(c *candidacy) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

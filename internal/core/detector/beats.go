@@ -3,7 +3,7 @@ package detector
 import "time"
 
 // This file has the beats of a leader and their acknowledgements. "Beats are acknowledged":
-// a leader that receives members but is not received by any of them gives the lead up. A
+// a leader that receives members but is not received by any of them gives leadership up. A
 // leader that receives none of them leads a group without followers.
 
 // Lead begins to lead: acknowledgements are due from now on.
@@ -40,7 +40,7 @@ func (d *Detector) UnheardAt() time.Time {
 	return d.Excuse(d.ackedAt.Add(max(d.timing.Bears(), 2*d.timing.TMax+d.timing.Heartbeat)))
 }
 
-// TakeBeat notes a beat of the leader, to be acknowledged by its stamp.
+// TakeBeat notes a heartbeat of the leader, to be acknowledged by its stamp.
 func (d *Detector) TakeBeat(now time.Time, stamp int64) {
 	d.stamp, d.ackAt = stamp, now.Add(2*d.timing.Heartbeat)
 }

@@ -66,7 +66,7 @@ func (d *Detector) Follow(received, sparedTo time.Time) {
 	d.leaderAt, d.sparedTo = received, sparedTo
 }
 
-// Settle follows the leader for good: its beats are counted from now on.
+// Settle follows the leader for good: its heartbeats are counted from now on.
 func (d *Detector) Settle() {
 	d.stamp, d.version, d.renewAt, d.ackAt = 0, 0, time.Time{}, time.Time{}
 }

@@ -1,9 +1,9 @@
 package epoch
 
 // Health says whether a disk can be relied on. A disk may refuse a write, be slow, or not
-// answer at all. A member that cannot write in time leaves the lead to the rest.
+// answer at all. A member that cannot write in time leaves leadership to the rest.
 //
-// A disk that was slow would be slow again if this member were elected, and the lead would
+// A disk that was slow would be slow again if this member were elected, and leadership would
 // be given up at once, repeatedly. It therefore counts until a write has taken less, or until
 // no member has led for some time: see [Health.Forgive].
 type Health struct {
@@ -49,5 +49,5 @@ func (h *Health) Slow() bool { return h.slow }
 // Unusable reports whether nothing can be written now.
 func (h *Health) Unusable() bool { return h.failing || h.hung }
 
-// Unfit reports whether this member has to leave the lead to the rest.
+// Unfit reports whether this member has to leave leadership to the rest.
 func (h *Health) Unfit() bool { return h.Unusable() || h.slow }

@@ -33,7 +33,7 @@ type Config struct {
 	Records       [][]byte                // as asked to be written by Append, oldest first; none at a first start; of a core of its own
 	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
 	Seed          uint64                  // of the jitter
-	NoDetector    bool                    // the driver itself reports PeerDown and PeerUp; no links, no beats
+	NoDetector    bool                    // the driver itself reports PeerDown and PeerUp; no links, no heartbeats
 	Trace         func(r election.Record) // receives what was done and why; may be nil
 }
 
@@ -49,7 +49,7 @@ type Core interface {
 	Deadline() (time.Time, bool)
 
 	Self() election.Rank            // this member, as it ranks now
-	Standing() election.Eligibility // why it does not stand for election; [election.Eligible] when it does
+	Standing() election.Eligibility // why it is no candidate; [election.Eligible] when it is one
 	View() election.Token           // the leadership that holds for it; zero: none
 	Held() election.Token           // the highest leadership that it has on disk
 	Highest() uint64                // the highest epoch that it has seen anywhere
@@ -61,7 +61,7 @@ type Core interface {
 	Fits(e election.Member) bool                  // whether the list has room for e
 	Vouch() (election.Token, time.Duration)       // the leadership that holds for it, and how long ago it received that leader
 
-	AdmitTransfer(to election.ID) error // whether this member may now hand the lead over to that member, by [election.Transfer]
+	AdmitTransfer(to election.ID) error // whether this member may now hand leadership over to that member, by [election.Transfer]
 
 	Admit(now time.Time, peer election.Rank, incarnation uint64) error       // whether a peer that dials this member may
 	AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error // whether a peer that answers its dial may

@@ -110,7 +110,7 @@ func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string
 		m.note("finds down", peer.ID, election.Token{}, why)
 		m.step(election.Event{Kind: election.PeerDown, Peer: peer.ID})
 	}
-	if peer.askedAt.Equal(asked) { // else the contest has ended with that, and all are asked anew
+	if peer.askedAt.Equal(asked) { // else the contest has ended with that, and all are asked again
 		m.unanswered(i)
 	}
 	switch id := peer.ID; {
@@ -189,7 +189,7 @@ func (m *watcher) unvouched(why string) {
 	i := m.index[m.tenure.Held().Leader.ID]
 	switch peer := &m.members[i]; {
 	case peer.link && peer.heard.After(m.inquired):
-		m.loseLeader(election.CauseSilent, false, why) // it was received since, and leads no more
+		m.loseLeader(election.CauseSilent, false, why) // it was received since, and lost leadership
 		return
 	case peer.link:
 		m.hangUp(i)
@@ -197,7 +197,7 @@ func (m *watcher) unvouched(why string) {
 	m.markDown(i, election.CauseSilent, false, why)
 }
 
-// resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and silence is
+// resumeAfterStall wakes from a stall: leadership is lost before anything is sent, and silence is
 // counted from now, because it was we that did not listen.
 func (m *watcher) resumeAfterStall(last time.Time) {
 	m.note("stalled", m.cfg.Self.ID, m.tenure.Held(), "for "+m.now.Sub(last).Round(time.Millisecond).String())

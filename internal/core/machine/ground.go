@@ -176,6 +176,6 @@ func routine(k election.MessageKind) bool {
 	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong || k == election.Relay
 }
 
-// Paused returns when a pause ends, zero without a pause, and the member that keeps the lead until
+// Paused returns when a pause ends, zero without a pause, and the member that keeps leadership until
 // then.
 func (m *ground) Paused() (time.Time, election.ID) { return m.maintenance.Until(m.now) }

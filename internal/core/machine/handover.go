@@ -7,7 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// This file gives the lead away: at once as this member sees it, and as the members see it when its
+// This file gives leadership away: at once as this member sees it, and as the members see it when its
 // work has stopped; and asks a lower leader for it.
 
 // handover is what is left of leaderships that end.
@@ -16,7 +16,7 @@ type handover struct {
 	doubts  string // why we ask then before we stand again; empty: we need not
 }
 
-// stepDown gives the lead away.
+// stepDown gives leadership away.
 func (m *elector) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
 
 // giveUp ends our leadership: at once as we see it, as the members see it when the work has
@@ -66,7 +66,7 @@ func (m *elector) release() {
 	}
 }
 
-// discoverInDoubt asks what has become of the lead since it was lost.
+// discoverInDoubt asks what has become of leadership since it was lost.
 func (m *elector) discoverInDoubt() {
 	why := m.doubts
 	m.doubts = ""
@@ -231,7 +231,7 @@ func (m *elector) resign() {
 	m.makeWay("it resigned")
 }
 
-// close gives up the lead for good: this process is about to end, once its work has stopped.
+// close gives up leadership for good: this process is about to end, once its work has stopped.
 func (m *elector) close() {
 	if m.closing {
 		return
@@ -254,7 +254,7 @@ func (m *elector) makeWay(why string) {
 	}
 }
 
-// standAgain lets this member take part anew, if nothing else holds it back.
+// standAgain lets this member take part again, if nothing else holds it back.
 func (m *elector) standAgain(why string) {
 	if m.eligibility() != election.Eligible || !m.tenure.Started() {
 		return
@@ -267,7 +267,7 @@ func (m *elector) standAgain(why string) {
 	m.preempt()
 }
 
-// setHealth records the result of this member's own check. An unhealthy member gives up the lead
+// setHealth records the result of this member's own check. An unhealthy member gives up leadership
 // and does not claim; with LeadUnhealthy it does if there was no leader for 2·T and no healthy
 // member is in reach.
 func (m *elector) setHealth(ok bool) {
@@ -290,7 +290,7 @@ func (m *elector) setHealth(ok bool) {
 }
 
 // setCandidacy records whether there is anything to do for this member as a leader. While there is
-// nothing it gives up the lead and does not claim, even if no member does.
+// nothing it gives up leadership and does not claim, even if no member does.
 func (m *elector) setCandidacy(on bool) {
 	if m.retired == !on {
 		return
@@ -329,7 +329,7 @@ func (m *elector) campaign() {
 // heir claims at once, and the rest leave the contest to it for T. Then they ask all members who leads,
 // because the heir may have claimed.
 
-// inheritance is the member to which the lead is left, by its last leader or, while we drain, by
+// inheritance is the member to which leadership is left, by its last leader or, while we drain, by
 // us.
 type inheritance struct {
 	heir election.ID // None: the winner leads
@@ -368,7 +368,7 @@ func (m *elector) inherits() bool {
 	return true
 }
 
-// missHeir begins the contest that waited, when the heir cannot take the lead any more.
+// missHeir begins the contest that waited, when the heir cannot take leadership any more.
 func (m *elector) missHeir() {
 	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
 		return

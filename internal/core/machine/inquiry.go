@@ -69,7 +69,7 @@ func (m *inquiry) endSuspicion() (was bool) {
 }
 
 // What follows asks before it claims: which epoch the members know of, after a start, a stall or the
-// loss of the lead.
+// loss of leadership.
 
 // discovery is what this member is finding out. It may go on for a while under a leader that is
 // known only indirectly: what that leader's end leaves is known the sooner.
@@ -143,7 +143,7 @@ func (m *inquiry) askAgain() {
 }
 
 // What follows keeps what members report of themselves: whether they are candidates. The leader
-// receives it with each acknowledgement and passes it on in its beats, because its followers do not
+// receives it with each acknowledgement and passes it on in its heartbeats, because its followers do not
 // receive each other.
 
 // poll asks those that may claim, too, whether they stand.

@@ -202,7 +202,7 @@ func (m *elector) awaitLeader() {
 }
 
 // probedBy handles what a question shows: a sender that asks under its own token leads by it no
-// more. A member that has received it as a leader waits for its beats all the same: it may have
+// more. A member that has received it as a leader waits for its heartbeats all the same: it may have
 // been stopped for a moment, and lead again.
 func (m *elector) probedBy(msg *election.Message) {
 	t := msg.Token
@@ -469,7 +469,7 @@ func (m *elector) end(next tenure.Phase, cause election.Cause, certain bool, why
 }
 
 // loseLeader ends the present leadership and has the Algorithm find the next. Followers do not
-// receive each other: a follower that no beats reach does not know which higher member is back.
+// receive each other: a follower that no heartbeats reach does not know which higher member is back.
 func (m *elector) loseLeader(cause election.Cause, certain bool, why string) {
 	lost := m.tenure.Held()
 	m.lose(cause, certain, why)
@@ -483,7 +483,7 @@ func (m *elector) loseLeader(cause election.Cause, certain bool, why string) {
 }
 
 // abandon drops an adopted leadership that ended before it was saved. What it hid
-// is asked for anew.
+// is asked for again.
 func (m *elector) abandon(why string) {
 	m.drop()
 	m.reconsider() // there is no leader, as after the end of a leadership that was followed

@@ -33,7 +33,7 @@ func (m *crew) awaitAnew(i int) {
 	}
 }
 
-// What follows keeps a leadership known while it lasts: the leader's beats, the members'
+// What follows keeps a leadership known while it lasts: the leader's heartbeats, the members'
 // acknowledgements, and the pings of members that the algorithm watches.
 
 // beating is what a leader and its followers keep of the beats between them.

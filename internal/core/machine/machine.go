@@ -404,7 +404,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	switch {
 	case m.tenure.Beats():
-		m.detector.CountFrom(m.now) // it has received us; only now can a beat of ours reach it
+		m.detector.CountFrom(m.now) // it has received us; only now can a heartbeat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
 		m.probe(i)

@@ -496,7 +496,7 @@ func (peer *member) eligibleNext() bool {
 	return peer.eligibility == election.Eligible || peer.eligibility == election.StandsNext || peer.eligibility == election.IneligibleResigned
 }
 
-// fit reports whether the heir still can take the lead, as far as is known.
+// fit reports whether the heir still can take leadership, as far as is known.
 func (r *roll) fit(heir election.ID) bool {
 	i, ok := r.index[heir]
 	return ok && (i == r.me || !r.members[i].down && r.members[i].eligibleNext())

@@ -337,7 +337,7 @@ func (m *listing) remove(id election.ID) {
 	}
 }
 
-// leave takes this member off the list: it gives up the lead and is gone for the members until it
+// leave takes this member off the list: it gives up leadership and is gone for the members until it
 // joins again.
 func (m *listing) leave() {
 	if m.tenure.Leading() {

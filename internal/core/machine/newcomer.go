@@ -93,7 +93,7 @@ func (n *Newcomer) Pause(t election.Timing) time.Duration {
 	return pause
 }
 
-// Again begins anew, with everyone, because the Machine asks for it (Rejoin).
+// Again starts over, with every address, because the Machine asks for it (Rejoin).
 func (n *Newcomer) Again() { n.pause = 0 }
 
 // Admitted reports whether somebody has let it in.

@@ -56,7 +56,7 @@ func (m *watcher) pingIndirectly(i int) {
 	}
 	if _, ok := m.relayTo(i, m.now); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
 		if m.tenure.Beats() {
-			m.replyToProbe(peer.ID) // it receives no beats
+			m.replyToProbe(peer.ID) // it receives no heartbeats
 		}
 		return
 	}

@@ -89,7 +89,7 @@ func (m *mail) preempt() {
 }
 
 // tellFollowers notifies members that followed us until a higher leadership ended ours, before they
-// miss our beats.
+// miss our heartbeats.
 func (m *mail) tellFollowers(above election.Token) {
 	m.others(func(_ int, peer *member) {
 		if peer.link && peer.ID != above.Leader.ID {

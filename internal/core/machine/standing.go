@@ -325,7 +325,7 @@ func (m *stance) tryLastResort() {
 // needsNoLastResort: there is a leader, or a healthy member that may lead.
 func (s *standing) needsNoLastResort() { s.lastResort = false }
 
-// AdmitTransfer reports whether this member, the leader, can hand the lead over to a member: nil,
+// AdmitTransfer reports whether this member, the leader, can hand leadership over to a member: nil,
 // [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps [election.ErrUnfit] and
 // has the reason. To hand it over to itself is nothing to do.
 func (m *stance) AdmitTransfer(to election.ID) error {
@@ -374,7 +374,7 @@ func (m *stance) leaveTo(heir election.ID, behind election.Token) {
 	}
 }
 
-// disinherit leaves the lead to the winner.
+// disinherit leaves leadership to the winner.
 func (m *stance) disinherit() {
 	m.bequeath(election.None)
 	m.alarms.Cancel(timerHeir)

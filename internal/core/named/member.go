@@ -33,7 +33,7 @@ type member struct {
 type hold struct {
 	seat    int
 	epoch   uint64
-	over    bool // it leads no more
+	over    bool // it lost leadership
 	working bool // the user's work runs
 	resigns bool // it ended of its own will
 	lapsed  bool // its time has passed once: a different member may lead, whatever is received later

@@ -38,7 +38,7 @@ type Refusal uint8
 const (
 	RefusedOther      Refusal = iota // the text has the reason
 	RefusedNotMember                 // there is no such member
-	RefusedNotLeading                // the member asked leads no more, or the request has come too late
+	RefusedNotLeading                // the member asked lost leadership, or the request has come too late
 	RefusedUnfit                     // that member cannot become the leader
 	Unanswered                       // the coordinator's time has ended without an answer: it may have been done
 )
@@ -89,7 +89,7 @@ func (a *asked) repeats(f *frame) bool {
 	return false
 }
 
-// beatClock is the leader's own time, by the stamps of its beats.
+// beatClock is the leader's own time, by the stamps of its heartbeats.
 type beatClock struct {
 	stamp int64
 	at    time.Time // when this member sent that, or received it; zero: there was no beat

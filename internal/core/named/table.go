@@ -17,7 +17,7 @@ type table struct {
 	digest  uint64
 	version uint64
 	order   []*entry       // by name and seat; see ordered
-	stale   bool           // order is to be made anew
+	stale   bool           // order is to be made again
 	sees    bool           // what it has is shown; see look
 	of      election.Token // the coordinator that counts version
 

@@ -1,4 +1,4 @@
-// Package pause has a pause of the cluster, as a member knows it: until its end the lead stays
+// Package pause has a pause of the cluster, as a member knows it: until its end leadership stays
 // with a member, the holder, and only the holder is a candidate. Both cores have it as a part.
 //
 // The state has a version. The higher version holds; of equal versions the end that is sooner. So
@@ -30,7 +30,7 @@ type Pause struct {
 // On reports whether a pause lasts.
 func (p *Pause) On(now time.Time) bool { return now.Before(p.until) }
 
-// Bars reports whether a member is no candidate, because the pause leaves the lead to the holder, which is
+// Bars reports whether a member is no candidate, because the pause leaves leadership to the holder, which is
 // on the list still.
 func (p *Pause) Bars(now time.Time, id election.ID, listed func(election.ID) bool) bool {
 	return p.On(now) && p.holder != election.None && p.holder != id && listed(p.holder)
