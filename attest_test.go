@@ -60,6 +60,14 @@ func TestAnAttestedLeaderIsReplacedAtOnce(t *testing.T) {
 			}
 			within, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
+			for _, id := range []ID{"1", "2"} { // its commitment comes with a heartbeat
+				for opens := false; !opens; time.Sleep(time.Millisecond) {
+					n := c.nodes[id]
+					if err := n.call(within, func() { opens = n.machine.(interface{ Opens([]byte) bool }).Opens(oath.Secret) }); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			wrong := oath
 			wrong.Secret = make([]byte, attest.Size)
 			if err := transport.SendOath(within, wrong); err != nil {
