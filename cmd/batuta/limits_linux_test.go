@@ -53,7 +53,7 @@ func TestAStartWithFewProcesses(t *testing.T) {
 		t.Skip("set BATUTA_TEST_NETNS=1 as root: the test runs as another user")
 	}
 	user := &syscall.Credential{Uid: 64997, Gid: 64997} // that runs nothing else
-	for n := 12; ; n++ { // with fewer, the runtime of Go may not start
+	for n := 12; ; n++ {                                // with fewer, the runtime of Go may not start
 		text, code := refusedStart(t, user, fmt.Sprint("-u ", n))
 		if code == 0 {
 			if n < 32 || n > 64 {
