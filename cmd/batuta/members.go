@@ -158,6 +158,15 @@ func starting(s api.Status, p api.Place) string {
 	if p.Priority != nil {
 		line += fmt.Sprintf(" --priority %d", *p.Priority)
 	}
+	if s.Timing.Heartbeat != election.DefaultHeartbeat.String() {
+		line += " --heartbeat " + s.Timing.Heartbeat
+	}
+	if s.Timing.TMax != election.DefaultTMax.String() || s.Timing.TProcess != election.DefaultTProcess.String() {
+		line += " --t-max " + s.Timing.TMax + " --t-process " + s.Timing.TProcess
+	}
+	if s.Security == "insecure" && !api.Loopback(p.Address) {
+		line += " --insecure"
+	}
 	return line + map[string]string{"secret": " --secret-file FILE", "tls": " --tls-cert FILE --tls-key FILE --tls-ca FILE"}[s.Security]
 }
 

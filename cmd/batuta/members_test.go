@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -101,5 +102,26 @@ func TestTheLastMajorityIsRemovedOnlyOnceConfirmed(t *testing.T) {
 	text, code := ask(t, now.leader, "members remove "+other.id)
 	if code != 2 || !strings.Contains(text, "without "+other.id+" only 1 of 2 voters are up") || !strings.Contains(text, "give --yes") {
 		t.Fatalf("exit code %d: %s", code, text)
+	}
+}
+
+// The command printed for a new member has the times of the cluster, and --insecure where its agent asks for it.
+func TestTheCommandOfANewMemberHasWhatItsClusterNeeds(t *testing.T) {
+	timing := func(profile string) api.Timing {
+		p := profiles[profile]
+		return api.Timing{Heartbeat: p.Heartbeat.String(), TMax: p.TMax.String(), TProcess: p.TProcess.String()}
+	}
+	for _, c := range []struct{ profile, security, address, want string }{
+		{"lan", "insecure", "127.0.0.1:7404", ""},
+		{"lan", "insecure", "10.0.0.4:7400", " --insecure"},
+		{"lan", "secret", "10.0.0.4:7400", " --secret-file FILE"},
+		{"wan", "secret", "10.0.0.4:7400", " --heartbeat 300ms --t-max 500ms --t-process 1s --secret-file FILE"},
+		{"sharp", "insecure", "10.0.0.4:7400", " --heartbeat 5ms --t-max 3ms --t-process 17ms --insecure"},
+	} {
+		s := api.Status{ID: "1", Wire: 1, Cluster: batuta.DefaultCluster, Algorithm: "bully", Security: c.security, Timing: timing(c.profile), Members: []api.Member{{ID: "1", Address: "10.0.0.1:7400"}}}
+		line := starting(s, api.Place{ID: "4", Address: c.address})
+		if want := "\nstart it on its machine: batuta agent --id 4 --listen " + c.address + " --join 10.0.0.1:7400" + c.want; line != want {
+			t.Errorf("%+v: %q, want %q", c, line, want)
+		}
 	}
 }
