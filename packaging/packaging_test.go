@@ -171,6 +171,9 @@ func TestDockerfile(t *testing.T) {
 	if !strings.Contains(read(t, "Dockerfile"), "CGO_ENABLED=0") {
 		t.Error("the binary would not be static")
 	}
+	if !strings.Contains(read(t, "../.dockerignore"), "**/*.key\n") {
+		t.Error("a secret next to compose.yaml would be copied into the image that builds it")
+	}
 }
 
 func TestCompose(t *testing.T) {

@@ -56,7 +56,7 @@ job "worker" {
 
       template {
         destination = "secrets/cluster.key"
-        change_mode = "noop" # batuta reads it again at SIGHUP
+        change_mode = "noop" # batuta reads it again by itself
         perms       = "0400"
         uid         = 65532
         gid         = 65532
