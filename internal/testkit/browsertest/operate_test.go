@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -44,6 +45,25 @@ func TestTheDashboardOfOneMemberOperates(t *testing.T) {
 	b.click("#cordon")
 	b.yes("Uncordon 2?")
 	b.until(row + ".querySelector('[data-label=Stands]').textContent === 'yes'")
+
+	health := func(body string) { // as a check of the service does
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+members["2"].http+"/v1/health", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			t.Fatalf("PUT /v1/health: %s", resp.Status)
+		}
+	}
+	health(`{"healthy": false, "why": "the disk is full"}`)
+	b.until("document.querySelector('#cordon').hidden && " + row + ".textContent.includes('the disk is full')")
+	health(`{"healthy": true}`)
+	b.until("!document.querySelector('#cordon').hidden")
 
 	b.click("#pause")
 	b.until("document.querySelector('#ask').open")

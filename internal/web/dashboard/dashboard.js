@@ -17,6 +17,7 @@ import { t } from './texts.js'
 import { at, count, exact, lasting } from './times.js'
 
 const beat = 2000 // ms between two looks while nothing is told
+const cordoned = 'a user of the dashboard has cordoned it'
 
 class Dashboard {
   constructor() {
@@ -140,6 +141,7 @@ class Dashboard {
     $('#resign').disabled = !leads
     $('#transfer').disabled = !leads || s.members.length < 2
     text($('#cordon'), t(this.#stands() ? 'cordon' : 'uncordon'))
+    $('#cordon').hidden = !this.#stands() && s.standing_why !== cordoned // a failing check is not to be overridden
     text($('#pause'), t(s.paused ? 'resume' : 'pause'))
     text($('#acts-hint'), s.access === 'read' ? t('onlyReads') : leads || s.leader === null ? '' : t('onlyLeader'))
     this.#tick()
@@ -257,7 +259,7 @@ class Dashboard {
     $('#cordon').addEventListener('click', () => {
       const stands = this.#stands()
       question({ title: t(stands ? 'askCordon' : 'askUncordon', { id: id() }), words: t(stands ? 'askCordonText' : 'askUncordonText', { id: id() }), yes: t(stands ? 'cordon' : 'uncordon'), danger: stands,
-        act: async () => { await put('v1/health', stands ? { healthy: false, why: 'a user of the dashboard has cordoned it' } : { healthy: true }); did() } })
+        act: async () => { await put('v1/health', stands ? { healthy: false, why: cordoned } : { healthy: true }); did() } })
     })
     $('#pause').addEventListener('click', () => this.status.paused
       ? question({ title: t('askResume'), words: t('askResumeText'), yes: t('resume'), act: async () => { await post('v1/resume'); did() } })
@@ -274,7 +276,7 @@ class Dashboard {
     }))
   }
 
-  // stands: the member asked is not cordoned.
+  // stands: the member asked is neither cordoned nor unhealthy.
   #stands() { return this.status.standing !== 'unhealthy' }
 
   #transfer(to) {
