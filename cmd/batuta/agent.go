@@ -403,7 +403,7 @@ func (a *agentRun) reload() {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
 	if err := errors.Join(a.node.Reload(ctx), a.tokens.Reload(), a.job.reload()); err != nil {
-		a.log.Error("reload failed in part: a file with an error is used as it was read before, and a line of --http-token-file with an error permits nothing; fix it and send SIGHUP again", "error", err)
+		a.log.Error("reload failed in part: a file with an error is used as it was read before, but a line of --http-token-file with an error permits nothing; fix it and send SIGHUP again", "error", err)
 		return
 	}
 	a.log.Info("settings and files are reloaded", "log-level", level.String())

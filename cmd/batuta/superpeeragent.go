@@ -250,7 +250,7 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	for s := range signals {
 		if s == syscall.SIGHUP {
 			if err := errors.Join(a.node.Reload(), a.tokens.Reload()); err != nil {
-				a.log.Error("reload failed in part: a file with an error is used as it was read before; fix it and send SIGHUP again", "error", err)
+				a.log.Error("reload failed in part: a file with an error is used as it was read before, but a line of --http-token-file with an error permits nothing; fix it and send SIGHUP again", "error", err)
 			}
 		} else if s != syscall.SIGPIPE {
 			a.log.Info("this node leaves", "signal", s.String())

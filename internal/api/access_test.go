@@ -15,7 +15,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/access"
 )
 
-const standToken = "stand-0123456789abcdef"
+const (
+	standToken = "stand-0123456789abcdef"
+	joinToken  = "join-0123456789abcdef"
+)
 
 // serveTo serves the API of a real node on a listener to the clients of a token file.
 func serveTo(t *testing.T, l net.Listener, lines string) {
@@ -135,7 +138,7 @@ func TestWeightCountsForTheLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveTo(t, l, standToken+" stand billing-* limit=10\n"+operateToken+" operate limit=2\n")
+	serveTo(t, l, standToken+" stand billing-* limit=10\n"+operateToken+" operate limit=2\n"+joinToken+" stand joined-* limit=20\n")
 	at := l.Addr().String()
 	for _, c := range []struct {
 		token, name string
@@ -154,6 +157,24 @@ func TestWeightCountsForTheLimit(t *testing.T) {
 	} {
 		if code, text := as(t, at, c.token, "PUT", "/v1/elections/"+c.name+"/candidacy", fmt.Sprintf(`{"ttl":"1m","weight":%d}`, c.weight)); code != c.want {
 			t.Errorf("%s with weight %d answers %d %s, not %d", c.name, c.weight, code, text, c.want)
+		}
+	}
+	// A candidacy that joins a heavy election goes on with its weight when the first ends.
+	first := ""
+	for _, c := range []struct {
+		name         string
+		weight, want int
+	}{{"joined-a", 9, 200}, {"joined-a", 1, 200}, {"joined-b", 12, 429}, {"joined-b", 11, 200}} {
+		code, text := as(t, at, joinToken, "PUT", "/v1/elections/"+c.name+"/candidacy", fmt.Sprintf(`{"ttl":"1m","weight":%d}`, c.weight))
+		if code != c.want {
+			t.Errorf("%s with weight %d answers %d %s, not %d", c.name, c.weight, code, text, c.want)
+		}
+		if _, id, ok := strings.Cut(text, `"candidacy":"`); ok && first == "" {
+			first, _, _ = strings.Cut(id, `"`)
+		} else if c.weight == 1 {
+			if code, text := as(t, at, joinToken, "DELETE", "/v1/elections/joined-a/candidacy?candidacy="+first, ""); code != 200 {
+				t.Fatalf("the end of the first answers %d %s", code, text)
+			}
 		}
 	}
 }

@@ -278,7 +278,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 			t.Errorf("%q gives %v", text, err)
 		}
 	}
-	if code, _, _ := with(t, addr, "GET", "/v1/status", "Bearer "+strings.ToUpper(readToken)); code != 200 {
+	if code, _, _ := with(t, addr, "GET", "/v1/status", "Bearer "+strings.ToUpper(readToken)); code != 401 {
 		t.Errorf("after a bad file the token gives %d", code)
 	}
 }

@@ -170,7 +170,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			return
 		}
 		if err := s.tokens.Refresh(); err != nil {
-			s.log.Error("the token file has errors: a line with an error permits nothing, and without any other line the tokens read before stay valid; fix the file, and it is read again by itself", "error", err)
+			s.log.Error("the token file has errors: a line with an error permits nothing, and a file that cannot be read is used as it was read before; fix the file, and it is read again by itself", "error", err)
 		}
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		stands := strings.HasPrefix(r.URL.Path, "/v1/elections/") // [Server.permit] decides for which

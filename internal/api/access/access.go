@@ -72,12 +72,13 @@ const howto = "write a token and its role, such as 'TOKEN operate' or 'TOKEN sta
 
 // ReadFile reads a token file: in each line a token or user:NAME, and its role. After the role stand there are
 // the elections. limit=N bounds the candidacies of the client. Its errors quote no token; lines without an
-// error give their grants all the same.
+// error give their grants all the same. nil: the file cannot be read.
 func ReadFile(path string) (grants []Grant, err error) {
 	data, err := security.ReadPrivate(path)
 	if err != nil {
 		return nil, err
 	}
+	grants = []Grant{}
 	var wrong []error
 	for i, line := range strings.Split(string(data), "\n") {
 		words := strings.Fields(line)
@@ -94,7 +95,7 @@ func ReadFile(path string) (grants []Grant, err error) {
 		}
 		grants = append(grants, g)
 	}
-	if len(grants) == 0 {
+	if len(grants) == 0 && wrong == nil {
 		wrong = append(wrong, fmt.Errorf("%s holds no token: %s", path, howto))
 	}
 	return grants, errors.Join(wrong...)
@@ -196,19 +197,28 @@ func (t *Tokens) Refresh() error {
 	if err != nil || t.was != nil && os.SameFile(info, t.was) && info.ModTime().Equal(t.was.ModTime()) && info.Size() == t.was.Size() {
 		return err
 	}
-	t.was = info
-	return t.Reload()
+	read, err := t.reload()
+	if t.was = nil; read { // otherwise it is tried again: a right can be given at any time
+		t.was = info
+	}
+	return err
 }
 
 // Reload reads the file again, which [Tokens] also does by itself when it has changed. A line with an
-// error permits nothing. If no line is right the previous grants stay valid.
+// error permits nothing. If the file cannot be read the previous grants stay valid.
 func (t *Tokens) Reload() error {
 	if t == nil {
 		return nil
 	}
+	_, err := t.reload()
+	return err
+}
+
+// reload does it. read: the grants are those of the file.
+func (t *Tokens) reload() (read bool, err error) {
 	grants, err := ReadFile(t.path)
-	if len(grants) == 0 {
-		return err
+	if grants == nil {
+		return false, err
 	}
 	for i, g := range grants {
 		if g.Token != "" {
@@ -217,7 +227,7 @@ func (t *Tokens) Reload() error {
 		}
 	}
 	t.all.Store(&grants)
-	return err
+	return true, err
 }
 
 // Of returns what the client of a request may do. A browser that asks for a password sends the token as the

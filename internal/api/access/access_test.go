@@ -1,11 +1,14 @@
 package access_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/internal/api/access"
 )
@@ -87,11 +90,51 @@ func TestABadLineLeavesTheOthers(t *testing.T) {
 	if role(a) != access.Nobody || role(b) != access.Read {
 		t.Errorf("roles %v and %v", role(a), role(b))
 	}
-	if err := write(a + " admin\n"); err == nil || role(b) != access.Read {
-		t.Errorf("without a good line: %v, role %v", err, role(b))
+	for _, text := range []string{a + " admin\n", ""} {
+		if err := write(b + " read\n"); err != nil || role(b) != access.Read {
+			t.Errorf("a good line: %v, role %v", err, role(b))
+		}
+		if err := write(text); err == nil || role(b) != access.Nobody {
+			t.Errorf("without a good line: %v, role %v", err, role(b))
+		}
+	}
+	if tokens, err = access.Load(file(t, "user:no-such-user-1 operate\n")); err != nil || role(a) != access.Nobody {
+		t.Errorf("a start with a deleted user only: %v, role %v", err, role(a))
 	}
 	if _, err := access.Load(file(t, "user:no-such-user-1 operate\n"+a+" admin\n"+b+" read\n")); err == nil || !strings.Contains(err.Error(), ":2: ") {
 		t.Errorf("a start with a bad line: %v", err)
+	}
+}
+
+// A file that cannot be read changes nothing, and counts as soon as it can be.
+func TestAFileThatOthersReadIsReadOnceItIsPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no mode there")
+	}
+	const a, b = "0123456789abcdef", "fedcba9876543210"
+	path := file(t, a+" operate\n")
+	tokens, err := access.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := func(token string) access.Role {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		g, _ := tokens.Of(r)
+		return g.Role
+	}
+	if err := errors.Join(os.WriteFile(path, []byte(b+" operate\n"), 0o600), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.Refresh(); err == nil || role(a) != access.Operate || role(b) != access.Nobody {
+		t.Errorf("a file that others read: %v, roles %v and %v", err, role(a), role(b))
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond) // it looks once a second
+	if err := tokens.Refresh(); err != nil || role(a) != access.Nobody || role(b) != access.Operate {
+		t.Errorf("the same file, private: %v, roles %v and %v", err, role(a), role(b))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // EachClient closes connections of a client that has that many (see [http.Server.ConnState]). A client is an IP
-// address, of IPv6 64 bits, or a user of a Unix socket.
+// address, of IPv6 64 bits, or a user of a Unix socket. All users together have twice as many; the listener bounds TCP.
 func EachClient(most int) func(net.Conn, http.ConnState) {
 	var mu sync.Mutex
 	clients, number := map[net.Conn]string{}, map[string]int{}
@@ -18,7 +18,7 @@ func EachClient(most int) func(net.Conn, http.ConnState) {
 		case http.StateNew:
 			from = client(c)
 			clients[c] = from
-			if number[from]++; number[from] > most {
+			if number[from]++; number[from] > most || len(clients) > 2*most && !overTCP(c) {
 				c.Close()
 			}
 		case http.StateClosed, http.StateHijacked:
@@ -28,6 +28,11 @@ func EachClient(most int) func(net.Conn, http.ConnState) {
 			}
 		}
 	}
+}
+
+func overTCP(c net.Conn) bool {
+	_, ok := c.RemoteAddr().(*net.TCPAddr)
+	return ok
 }
 
 // client gives what counts as the client of a connection.

@@ -140,6 +140,7 @@ func (d *Desk) Reserve(reserved func(name string) bool) { d.cfg.Reserved = reser
 type candidacy struct {
 	id     string
 	client Client // that began it
+	weight int    // that it asks for
 	counts int    // of the client's limit
 	queue  *queue
 	stream bool
@@ -170,6 +171,14 @@ var (
 func (d *Desk) stand(e Election, c *candidacy) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	q := d.queues[e.Name()]
+	first := q == nil
+	if first {
+		q = &queue{desk: d, election: e, weight: c.weight}
+	}
+	if c.counts = 1; c.client.Weighs {
+		c.counts = max(c.weight, q.weight) // with which it goes on when the others end
+	}
 	switch {
 	case d.cfg.Reserved(e.Name()):
 		return errReserved
@@ -185,9 +194,7 @@ func (d *Desk) stand(e Election, c *candidacy) error {
 	c.id, c.state = rand.Text(), Waiting
 	c.stopped, c.changed = make(chan struct{}), make(chan struct{})
 	d.all[c.id] = c
-	q := d.queues[e.Name()]
-	if q == nil {
-		q = &queue{desk: d, election: e}
+	if first {
 		d.queues[e.Name()] = q
 		go q.run()
 	}

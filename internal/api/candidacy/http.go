@@ -94,10 +94,8 @@ func (d *Desk) Ready(w http.ResponseWriter, r *http.Request) {
 
 // begin begins a candidacy, or answers why not.
 func (d *Desk) begin(w http.ResponseWriter, r *http.Request, e Election, ask Request, bound time.Duration, stream bool) *candidacy {
-	c := &candidacy{stream: stream, bound: bound, seats: max(ask.Seats, 1), counts: 1}
-	if c.client, _ = d.cfg.Permit(w, r, e.Name()); c.client.Weighs { // read has seen that it is permitted
-		c.counts = max(ask.Weight, 1)
-	}
+	c := &candidacy{stream: stream, bound: bound, seats: max(ask.Seats, 1), weight: max(ask.Weight, 1)}
+	c.client, _ = d.cfg.Permit(w, r, e.Name()) // read has seen that it is permitted
 	switch err := d.stand(e, c); {
 	case errors.Is(err, errQuota):
 		reply.Fail(w, http.StatusTooManyRequests, "%v", err)

@@ -12,6 +12,7 @@ import (
 type queue struct {
 	desk     *Desk
 	election Election
+	weight   int          // of the election here: its first candidacy's, also when that has ended
 	waiting  []*candidacy // the first leads next
 	holder   *candidacy   // that leads, or whose work has still to stop
 	cancel   context.CancelFunc

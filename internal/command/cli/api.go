@@ -36,8 +36,8 @@ func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	return Bounded(l), nil
 }
 
-// Bounded has further TCP clients of l wait while it has [access.MaxConnections]. At a Unix socket each user has a
-// bound of its own.
+// Bounded has further TCP clients of l wait while it has [access.MaxConnections]. At a Unix socket
+// [access.EachClient] bounds each user, and all together.
 func Bounded(l net.Listener) net.Listener {
 	if l.Addr().Network() == "unix" {
 		return l // of which the API asks the user
