@@ -86,7 +86,7 @@ const (
 // System reads the clocks of this machine. On Linux it uses a clock that no daemon slews. Elsewhere
 // it uses Go's monotonic clock, which the system may slew, and suspension shows as a leap of the
 // wall clock.
-func System() Source { return system(kernel) }
+func System() Source { return system(kernel, time.Now) }
 
 // ticks is a reading of the kernel's clocks.
 type ticks struct {
@@ -94,10 +94,16 @@ type ticks struct {
 	asleep time.Duration // duration of suspension
 }
 
-// system reads Go's clock, and the kernel's clocks by read, which may omit asleep unless it is to
+// stepped reports whether the wall clock was set, or the machine suspended, between two moments.
+func stepped(from, to time.Time) bool {
+	step := to.Round(0).Sub(from.Round(0)) - to.Sub(from)
+	return max(step, -step) > tight
+}
+
+// system reads Go's clock by now, and the kernel's clocks by read, which may omit asleep unless it is to
 // look; nil: every clock is slewed.
-func system(read func(look bool) ticks) Source {
-	origin, base, asleep := time.Now(), ticks{}, time.Duration(0)
+func system(read func(look bool) ticks, now func() time.Time) Source {
+	origin, base, asleep := now(), ticks{}, time.Duration(0)
 	steady := read != nil && !virtual()
 	if read == nil {
 		read = func(bool) ticks { return ticks{} }
@@ -106,10 +112,8 @@ func system(read func(look bool) ticks) Source {
 	looked := origin
 	return func() Reading {
 		for attempt := 1; ; attempt++ {
-			before := time.Now()
-			since := before.Sub(looked)
-			step := before.Round(0).Sub(looked.Round(0)) - since
-			look := since >= glance || max(step, -step) > tight
+			before := now()
+			look := before.Sub(looked) >= glance || stepped(looked, before)
 			k := read(look)
 			if look {
 				looked = before
@@ -117,14 +121,14 @@ func system(read func(look bool) ticks) Source {
 			if s := k.asleep - base.asleep; s > asleep+nap {
 				asleep = s
 			}
-			now := time.Now()
-			torn := now.Sub(before) > tight
+			after := now()
+			torn := after.Sub(before) > tight || stepped(before, after)
 			if !torn || attempt == attempts {
-				awake := now.Sub(origin)
+				awake := after.Sub(origin)
 				if steady {
 					awake = k.raw - base.raw
 				}
-				return Reading{Wall: now.Round(0), Awake: awake, Asleep: asleep, Torn: torn}
+				return Reading{Wall: after.Round(0), Awake: awake, Asleep: asleep, Torn: torn}
 			}
 		}
 	}
