@@ -31,7 +31,7 @@ func TestReach(t *testing.T) {
 			t.Errorf("%v is not reached", of)
 		}
 	}
-	if len(functions) != 1 || functions[0] != reflect.TypeFor[func(time.Time)]() {
+	if len(functions) != 1 || functions[0] != (Function{reflect.TypeFor[ground](), "When", reflect.TypeFor[func(time.Time)]()}) {
 		t.Errorf("functions: %v", functions)
 	}
 	if _, functions := Reach(reflect.TypeFor[part](), "elsewhere"); len(functions) > 0 {
