@@ -45,8 +45,8 @@ func (d dataDir) Load() (election.State, error) {
 	return state, nil
 }
 
-// records is the log of an algorithm that has a core of its own; the loop's, and of the
-// a single goroutine that writes.
+// records is the log of an algorithm that has a core of its own. It is used in a turn of the node, and by
+// the one goroutine that writes.
 type records interface {
 	Load() ([][]byte, error)
 	Append(records ...[]byte) error
@@ -54,7 +54,7 @@ type records interface {
 	Close() error
 }
 
-// saver saves what the cores ask for, one save at a time, and reports how that goes. It belongs to the loop.
+// saver saves what the cores ask for, one save at a time, and reports how that goes. It is used in a turn of the node.
 type saver struct {
 	*ground
 	store   Store          // nil: none

@@ -125,7 +125,7 @@ type ground struct {
 	lasting atomic.Int64 // until when on it a leadership lasts if the loop does nothing more; see prolong
 	history *history
 
-	// The loop's alone.
+	// Used in a turn of the node.
 	machine    machine.Core
 	named      *named.Core      // goes around machine; nil: there is the cluster's own election alone
 	stepped    time.Duration    // when it was stepped last, on clock
@@ -135,6 +135,7 @@ type ground struct {
 	called     bool             // named was called
 	timer      *time.Timer
 	armed      time.Time // what timer is set to
+	over       bool      // the Machine takes no more steps
 	closing    bool
 }
 

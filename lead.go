@@ -234,7 +234,7 @@ func (g *ground) leadership(v View, w *work) Leadership {
 	return Leadership{Election: v.Election, Token: w.began, Since: v.Since, Fencing: fencing}
 }
 
-// duties are the functions and requests that run under the leaderships of a cluster's own election. They belong to the loop.
+// duties are the functions and requests that run under the leaderships of a cluster's own election. They are used in a turn of the node.
 type duties struct {
 	*ground
 	working map[*work]struct{}
@@ -264,7 +264,7 @@ func (d *duties) retire() {
 // work is a run of a function of the user.
 type work struct {
 	began  Token // that of its leadership when it began
-	token  Token // that of its leadership now; of the loop
+	token  Token // that of its leadership now; used in a turn of the node
 	held   bool  // by Hold: leadership goes on when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -156,6 +156,7 @@ func (n *Node) end() {
 		n.perform(n.named.Flush(n.now()))
 		n.settle()
 	}
+	n.over = true
 	n.links.disconnect()
 	fault := n.saver.end()
 	n.last = n.status()

@@ -170,7 +170,7 @@ func (e *elections) end() {
 }
 
 // candidacies are the named elections for which this member is a candidate, the work under their leaderships,
-// and what watchers see of all. But for elections it is the loop's.
+// and what watchers see of all. But for elections they are used in a turn of the node.
 type candidacies struct {
 	*ground
 	links      *links
@@ -181,7 +181,7 @@ type candidacies struct {
 	fresh      []string                    // names whose work has begun in this step
 }
 
-// candidate is a name for which this member is a candidate. It is the loop's.
+// candidate is a name for which this member is a candidate. It is used in a turn of the node.
 type candidate struct {
 	name    string
 	calls   []*call // that have not returned
@@ -200,7 +200,7 @@ type call struct {
 	fn      func(context.Context, Leadership) error // nil: it is Lead
 	alone   []*call                                 // itself: of the names that no second call has
 	running sync.WaitGroup
-	left    int        // names that it stands for; the loop's
+	left    int        // names that it stands for; used in a turn of the node
 	ended   chan error // has something when it is to return
 }
 

@@ -31,7 +31,7 @@ type Node struct {
 	abort       context.CancelFunc // ends it
 	last        Status             // valid once done is closed
 
-	// The loop's alone.
+	// Used in a turn of the node.
 	began     Token // that with which the present leadership began
 	lost      map[Cause]uint64
 	departing atomic.Bool // it leaves the cluster for good
@@ -70,11 +70,8 @@ func (n *Node) loop() {
 		select {
 		case <-n.timer.C:
 			c.do = func() {
-				if late := n.now().Sub(n.armed); !n.armed.IsZero() && late > 0 {
-					n.links.rhythm.stall.add(n.clock.Now(), late)
-				}
-				n.armed = time.Time{}
-				n.emit(election.Event{Kind: election.Woke})
+				n.links.wake()
+				n.armed = time.Time{} // the timer has run, and is to be set again
 			}
 		case err := <-n.saver.saved:
 			c.do = func() { n.saver.wasSaved(err) }
@@ -105,6 +102,16 @@ func (n *Node) drain() {
 	}
 	clear(n.todo)
 	n.todo = n.todo[:0]
+}
+
+// settleTurn ends a turn that is not the loop's. What is due is done in it.
+func (n *Node) settleTurn() {
+	if n.over {
+		return
+	}
+	n.links.wake()
+	n.drain()
+	n.arm()
 }
 
 func (n *Node) step(ev election.Event) {
@@ -344,7 +351,7 @@ func (n *Node) site() network.Site {
 		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election, Algorithm: n.cfg.Algorithm, Observer: n.cfg.Observer && !n.cfg.Witness,
 		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Timing: n.cfg.timing(),
 		Log: n.cfg.Logger, Counters: &n.links.counters,
-		Turn: n.turn, Settle: func() { n.drain(); n.arm() },
+		Turn: n.turn, Settle: n.settleTurn,
 		Emit: n.links.hear,
 		Admit: func(peer Rank, incarnation uint64) error {
 			return n.machine.Admit(n.now(), peer, incarnation)

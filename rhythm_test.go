@@ -3,6 +3,8 @@ package batuta
 import (
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 func TestAPeakIsKeptForAWhile(t *testing.T) {
@@ -45,6 +47,48 @@ func TestTheRhythmOfACluster(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if r := statusOf(c.nodes["1"]).Rhythm; r.Silence > 120*time.Millisecond {
 			t.Errorf("the leader that died counts as silent: %+v", r)
+		}
+	})
+}
+
+// A turn of what arrives does what is due, and notes how late that is.
+func TestATurnDoesWhatIsDue(t *testing.T) {
+	for name, arrives := range map[string]func(n *Node){
+		"nothing for the Machine": func(*Node) {},
+		"an event":                func(n *Node) { n.emit(election.Event{Kind: election.Woke}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStrange(t, func(t *testing.T, n *Node, m *strange) {
+				m.set(0, n.timeout/2) // the timer has still to run
+				site := n.site()
+				<-site.Turn
+				arrives(n)
+				site.Settle()
+				stepped, now := n.stepped, n.clock.Now()
+				site.Turn <- struct{}{}
+				if stepped != now {
+					t.Errorf("stepped at %v, want at %v", stepped, now)
+				}
+				if r := statusOf(n).Rhythm; r.Stall < n.timeout/4 || r.Stall > n.timeout/2 {
+					t.Errorf("a stall of %v, want up to %v", r.Stall, n.timeout/2)
+				}
+			})
+		})
+	}
+}
+
+// What still arrives while the network is shut steps nothing.
+func TestNothingSettlesOnceTheMachineHasEnded(t *testing.T) {
+	onStrange(t, func(t *testing.T, n *Node, m *strange) {
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		was := n.stepped
+		m.set(0, n.timeout)
+		n.emit(election.Event{Kind: election.Woke})
+		n.site().Settle()
+		if n.stepped != was || n.timer.Stop() {
+			t.Errorf("stepped at %v, and last at %v before the end", n.stepped, was)
 		}
 	})
 }

@@ -330,7 +330,7 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleGone:      StandingRemoved,
 }
 
-// stance is whether this member is a candidate, and why not. It belongs to the loop.
+// stance is whether this member is a candidate, and why not. It is used in a turn of the node.
 type stance struct {
 	*ground
 	saver       *saver

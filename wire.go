@@ -41,7 +41,7 @@ type links struct {
 	cancel    context.CancelFunc
 	beside    sync.WaitGroup
 
-	// The loop's alone.
+	// Used in a turn of the node.
 	addrs  map[ID]string            // where members listen
 	metas  map[ID]map[string]string // what members publish of themselves
 	sent   map[string]uint64        // messages, by kind
@@ -90,6 +90,18 @@ func (l *links) hear(ev election.Event) {
 		l.met = true
 	}
 	l.emit(ev)
+}
+
+// wake has the Machine stepped if that is due, and notes how late it is.
+func (l *links) wake() {
+	if l.armed.IsZero() {
+		return
+	}
+	if late := l.now().Sub(l.armed); late >= 0 {
+		l.rhythm.stall.add(l.clock.Now(), late)
+		l.armed = time.Time{}
+		l.emit(election.Event{Kind: election.Woke})
+	}
 }
 
 // background runs f beside the loop; ctx ends with the network.
@@ -184,7 +196,7 @@ func (l *links) reload(ctx context.Context) error {
 // since it started.
 type Rhythm struct {
 	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has received from none twice
-	Stall     time.Duration // for which its loop ran late
+	Stall     time.Duration // by which it ran late
 	RoundTrip time.Duration // from a heartbeat of its own to the acknowledgement; 0: it has led no member
 
 	// The same of the last two seconds: a client that asks every second misses nothing.
@@ -197,7 +209,7 @@ func (r Rhythm) Headroom(t time.Duration) float64 {
 	return 1 - float64(max(r.Silence, r.Stall))/float64(t)
 }
 
-// rhythm belongs to the loop.
+// rhythm is used in a turn of the node.
 type rhythm struct {
 	heard                     map[ID]time.Duration // when the leader, or a follower, last sent in this leadership
 	beats                     map[ID]beat          // to each follower, the last

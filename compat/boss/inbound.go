@@ -78,9 +78,9 @@ func (n *connections) acceptAll() {
 type inbound struct {
 	*frame
 	nc    net.Conn
-	reply chan reply // the loop's decision
+	reply chan reply // decided in a turn of the node
 
-	// Used only by the loop.
+	// Used in a turn of the node.
 	from     *peer             // nil: ignored
 	answered bool              // an election of a lower member
 	message  *election.Message // for a batuta member, in the reply

@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
-// connections is a network.Network. What is not marked for any goroutine belongs to the loop of
+// connections is a network.Network. What is not marked for any goroutine is used in a turn of
 // the node; goroutines of connections reach it only by Post.
 type connections struct {
 	network.Inbox
@@ -188,7 +188,7 @@ func (n *connections) question(m *election.Message) [][]byte {
 	return [][]byte{n.self.identification(n.site.leads(), true, m)}
 }
 
-// tickAll calls tick on the loop at every heartbeat.
+// tickAll calls tick in a turn of the node at every heartbeat.
 func (n *connections) tickAll() {
 	ticker := time.NewTicker(n.site.Timing.Heartbeat)
 	defer ticker.Stop()

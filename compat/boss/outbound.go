@@ -22,8 +22,8 @@ type exchange struct {
 	late   func()        // instead of failed, if it came to nothing without a refusal; may be nil
 }
 
-// start runs x outside of the loop. Either done (f is nil if there was no reply) or failed is
-// called on the loop.
+// start runs x outside of turns. Either done (f is nil if there was no reply) or failed is
+// called in a turn of the node.
 func (n *connections) start(x *exchange) {
 	if x.to.flights >= maxFlights {
 		n.site.failed(x.to, false)

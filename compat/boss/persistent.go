@@ -22,7 +22,7 @@ type persistent struct {
 
 	began time.Time
 
-	// Used only by the loop.
+	// Used in a turn of the node.
 	heard  time.Time
 	passed time.Time      // foreign boss: when it was last passed to the Machine as a heartbeat
 	under  election.Token // and under which leadership

@@ -8,7 +8,7 @@ import (
 )
 
 // site is the node that the connections serve: its Machine's decisions, and the events for its
-// Machine. It reaches no connection, and only the loop uses it.
+// Machine. It reaches no connection, and is used in a turn of the node.
 type site struct {
 	network.Site
 	faults *faults

@@ -4,9 +4,14 @@ package network
 // and sends to give it back: the loop, or one that has read what arrived, and need not wake the loop.
 type Turn chan struct{}
 
+// waiting is how many goroutines of an Inbox may wait for a turn at the same time. The loop waits for
+// no more turns than that, whatever arrives.
+const waiting = 64
+
 // Inbox does what arrives in a turn of the node.
 type Inbox struct {
 	turn   Turn
+	slots  chan struct{}
 	settle func()
 	over   <-chan struct{}
 	drops  bool
@@ -14,12 +19,18 @@ type Inbox struct {
 
 // NewInbox makes an Inbox that accepts nothing more once over is closed.
 func NewInbox(s Site, over <-chan struct{}) Inbox {
-	return Inbox{turn: s.Turn, settle: s.Settle, over: over}
+	return Inbox{turn: s.Turn, slots: make(chan struct{}, waiting), settle: s.Settle, over: over}
 }
 
 // Post calls f in a turn, with all that comes of it; it returns false once the node is over. It must
 // not be called in a turn.
 func (i *Inbox) Post(f func()) (posted bool) {
+	select {
+	case i.slots <- struct{}{}:
+		defer func() { <-i.slots }()
+	case <-i.over:
+		return false
+	}
 	select {
 	case <-i.turn:
 		if !i.drops {

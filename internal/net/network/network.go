@@ -40,8 +40,8 @@ type Network interface {
 	Shut(wait time.Duration)
 }
 
-// Site is the node that a Network serves. Except where noted, a field may be used only on the loop:
-// in a turn: in the methods of [Network], and in what an [Inbox] calls.
+// Site is the node that a Network serves. Except where noted, a field may be used only in a turn:
+// in the methods of [Network], and in what an [Inbox] calls.
 type Site struct {
 	Self        election.ID
 	Cluster     string

@@ -7,21 +7,24 @@ import (
 )
 
 func TestAnInboxTakesNothingOnceItIsOver(t *testing.T) {
-	over := make(chan struct{})
-	turn, settled := make(Turn, 1), 0
-	i := NewInbox(Site{Turn: turn, Settle: func() { settled++ }}, over)
-	waiting := make(chan bool)
-	go func() { waiting <- i.Post(func() {}) }()
-	turn <- struct{}{}
-	if !<-waiting || settled != 1 {
-		t.Errorf("the turn is free, and it takes nothing, or settles %d times", settled)
-	}
-	<-turn
-	go func() { waiting <- i.Post(func() {}) }() // its turn does not come
-	close(over)
-	if <-waiting {
-		t.Error("it says that what nobody takes in was posted")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		turn, settled := make(Turn, 1), 0
+		i := NewInbox(Site{Turn: turn, Settle: func() { settled++ }}, over)
+		waiting := make(chan bool)
+		go func() { waiting <- i.Post(func() {}) }()
+		turn <- struct{}{}
+		if !<-waiting || settled != 1 {
+			t.Errorf("the turn is free, and it takes nothing, or settles %d times", settled)
+		}
+		<-turn
+		go func() { waiting <- i.Post(func() {}) }() // its turn does not come
+		synctest.Wait()
+		close(over)
+		if <-waiting {
+			t.Error("it says that what nobody takes in was posted")
+		}
+	})
 }
 
 // The turns of all goroutines follow each other, each with what it leads to.
@@ -47,6 +50,25 @@ func TestTurnsDoNotOverlap(t *testing.T) {
 	if <-turn; done != 800 {
 		t.Errorf("%d of 800 were called", done)
 	}
+}
+
+// The loop queues with those that hold a slot, not with all that arrives.
+func TestTheLoopWaitsForAFewTurnsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turn, over, done := make(Turn, 1), make(chan struct{}), 0
+		i := NewInbox(Site{Turn: turn, Settle: func() {}}, over)
+		var posters sync.WaitGroup
+		for range 10 * waiting {
+			posters.Go(func() { i.Post(func() { done++ }) })
+		}
+		synctest.Wait()
+		go func() { turn <- struct{}{} }()
+		if <-turn; done > waiting {
+			t.Errorf("the loop waits for %d turns, want at most %d", done, waiting)
+		}
+		close(over)
+		posters.Wait()
+	})
 }
 
 // Who ends gives turns until what it waits for is there; before that, nothing that arrives has one.
