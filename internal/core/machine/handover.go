@@ -85,6 +85,7 @@ func (m *elector) leaderResigned(from int, msg *election.Message) {
 		return
 	}
 	held := msg.Token == m.tenure.Held() || m.tenure.Continues(msg)
+	awaited := m.heir
 	if held || m.tenure.Leaderless() {
 		m.leaveTo(msg.Heir, msg.Token)
 	}
@@ -95,6 +96,9 @@ func (m *elector) leaderResigned(from int, msg *election.Message) {
 		m.tenure.EndIsCertain()
 	case !m.cfg.NoDetector:
 		m.tenure.Announced(msg.Token, m.now) // late, or never followed
+	}
+	if !held && awaited != election.None && m.heir == election.None {
+		m.unclaimed(awaited, "it has led meanwhile, and resigned", false)
 	}
 }
 
@@ -360,7 +364,7 @@ func (m *elector) inherits() bool {
 	case m.heir == election.None:
 		return false
 	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
-		m.unclaimed("it is down, or stands no more", false)
+		m.unclaimed(m.heir, "it is down, or stands no more", false)
 	case m.heir == m.cfg.Self.ID:
 		m.disinherit()
 		m.take("the lead was left to it")
@@ -373,12 +377,11 @@ func (m *elector) missHeir() {
 	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
 		return
 	}
-	m.unclaimed("it is down, or stands no more", false)
+	m.unclaimed(m.heir, "it is down, or stands no more", false)
 }
 
 // unclaimed begins it because the heir has not claimed.
-func (m *elector) unclaimed(why string, silent bool) {
-	heir := m.heir
+func (m *elector) unclaimed(heir election.ID, why string, silent bool) {
 	m.disinherit()
 	if m.undecided() {
 		m.note("awaits no more", heir, m.tenure.Held(), why)

@@ -565,7 +565,7 @@ func (m *Machine) fire(name string) {
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
 	case timerHeir:
-		m.unclaimed("it has not claimed within T", true)
+		m.unclaimed(m.heir, "it has not claimed within T", true)
 	case timerElsewhere:
 		m.askElsewhere()
 	case timerPoll:
