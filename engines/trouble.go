@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -19,6 +20,9 @@ const deniedAgain = time.Minute
 
 // note logs when the engine stops answering or refuses access, and when it answers again.
 func (e *Election) note(what call, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // this candidate has ended the call: that shows nothing of the engine
+	}
 	if errors.Is(err, ErrTaken) {
 		err = nil
 	}
