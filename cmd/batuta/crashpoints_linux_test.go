@@ -24,7 +24,42 @@ import (
 // announced: neither its epoch nor its vote is forgotten. strace counts the calls of each thread, so that of calls that
 // threads share not each one is tried.
 func TestCrashPointsOfTheDisk(t *testing.T) {
+	crashPoints(t, []string{"pwrite64", "fdatasync", "fsync", "renameat", "mkdirat"}, func(t *testing.T, trace []string, algorithm string) bool {
+		dir := filepath.Join(t.TempDir(), "data")
+		before, killed := ledOnce(t, trace, algorithm, dir)
+		after, again := ledOnce(t, nil, algorithm, dir)
+		if again || after <= before {
+			t.Fatalf("%s: it led with epoch %d, and after the next start with epoch %d (ended by itself: %t)", trace[len(trace)-1], before, after, again)
+		}
+		return killed
+	})
+}
+
+// crashPoints has once kill a member at the first of these calls, the second, and so on, until that reports that none was left.
+func crashPoints(t *testing.T, calls []string, once func(t *testing.T, trace []string, algorithm string) (killed bool)) {
 	fulltest.Parallel(t)
+	strace := straceProgram(t)
+	for _, algorithm := range []string{"bully", "quorum"} {
+		for _, call := range calls {
+			t.Run(algorithm+"/"+call, func(t *testing.T) {
+				fulltest.Parallel(t)
+				for n := 1; ; n++ {
+					if once(t, killing(strace, call, n), algorithm) && !t.Failed() {
+						continue
+					}
+					if n == 1 {
+						t.Error("it is killed at no call")
+					}
+					t.Logf("%d crash points", n-1)
+					return
+				}
+			})
+		}
+	}
+}
+
+func straceProgram(t *testing.T) string {
+	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		if os.Getenv("BATUTA_TEST_NETNS") != "" {
@@ -32,29 +67,12 @@ func TestCrashPointsOfTheDisk(t *testing.T) {
 		}
 		t.Skip("no strace here")
 	}
-	for _, algorithm := range []string{"bully", "quorum"} {
-		for _, call := range []string{"pwrite64", "fdatasync", "fsync", "renameat", "mkdirat"} {
-			t.Run(algorithm+"/"+call, func(t *testing.T) {
-				fulltest.Parallel(t)
-				for n := 1; ; n++ {
-					dir := filepath.Join(t.TempDir(), "data")
-					trace := []string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}
-					before, killed := ledOnce(t, trace, algorithm, dir)
-					after, again := ledOnce(t, nil, algorithm, dir)
-					if again || after <= before {
-						t.Fatalf("killed at call %d after it led with epoch %d, it leads with epoch %d (ended by itself: %t)", n, before, after, again)
-					}
-					if !killed {
-						if n == 1 {
-							t.Error("it is killed at no call")
-						}
-						t.Logf("%d crash points", n-1)
-						return
-					}
-				}
-			})
-		}
-	}
+	return strace
+}
+
+// killing begins a command line whose program is killed at the n-th such call of a thread.
+func killing(strace, call string, n int) []string {
+	return []string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}
 }
 
 // ledOnce starts a lone member, stops it with SIGTERM once it leads, and gives the epoch under which it led (0: none)
@@ -98,31 +116,7 @@ func ledOnce(t *testing.T, trace []string, algorithm, dir string) (epoch uint64,
 // A member that joins, receives leadership by a transfer and gives it back is killed at such a call. It starts again,
 // and the cluster has one leader under an epoch that is no lower than any that was announced.
 func TestCrashPointsOfAJoiningMember(t *testing.T) {
-	fulltest.Parallel(t)
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		if os.Getenv("BATUTA_TEST_NETNS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no strace here")
-	}
-	for _, algorithm := range []string{"bully", "quorum"} {
-		for _, call := range fulltest.Size([]string{"fdatasync"}, []string{"pwrite64", "fdatasync", "fsync", "renameat", "mkdirat"}) {
-			t.Run(algorithm+"/"+call, func(t *testing.T) {
-				fulltest.Parallel(t)
-				for n := 1; ; n++ {
-					trace := []string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}
-					if !joinedOnce(t, trace, algorithm) || t.Failed() {
-						if n == 1 {
-							t.Error("it is killed at no call")
-						}
-						t.Logf("%d crash points", n-1)
-						return
-					}
-				}
-			})
-		}
-	}
+	crashPoints(t, fulltest.Size([]string{"fdatasync"}, []string{"pwrite64", "fdatasync", "fsync", "renameat", "mkdirat"}), joinedOnce)
 }
 
 // joinedOnce has a member join, lead and follow again, and reports whether it was killed meanwhile. Then it starts again.
@@ -215,13 +209,7 @@ func TestCrashPointsOfACompaction(t *testing.T) {
 		t.Skip("set BATUTA_TEST_FULL=1: hundreds of changes come before each compaction")
 	}
 	fulltest.Parallel(t)
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		if os.Getenv("BATUTA_TEST_NETNS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no strace here")
-	}
+	strace := straceProgram(t)
 	c := newCrew(t, 2, []string{"--algorithm", "quorum", "--preempt=false", "--events", "off", "--t-max", "20ms", "--t-process", "100ms", "--heartbeat", "20ms"})
 	c.dir, c.verb, c.command = t.TempDir(), "agent", []string{}
 	last := 0
@@ -255,8 +243,7 @@ func TestCrashPointsOfACompaction(t *testing.T) {
 		c.send("2", syscall.SIGTERM)
 		<-c.dead["2"]
 		c.wrap = func(_ int, argv []string) []string {
-			return append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "inject=" + call + ":signal=KILL:when=1",
-				"bash", "-c", `exec -a batuta "$0" "$@"`, os.Args[0]}, argv[1:]...)
+			return append(append(killing(strace, call, 1), "bash", "-c", `exec -a batuta "$0" "$@"`, os.Args[0]), argv[1:]...)
 		}
 		c.start("2")
 		killed := 0
