@@ -296,7 +296,7 @@ func (c Config) checkMembers() (faults []error) {
 			fault("id %s is of another kind (%v) than %s (%v): all ids of a cluster must be of one kind", m.ID, m.ID.Kind(), first, first.Kind())
 		}
 		check := election.CheckAddress
-		if m.ID == c.ID { // its own may stand for any port
+		if m.ID == c.ID { // its own may mean any port
 			check = election.CheckListen
 		}
 		if err := check(m.Address); err != nil {
@@ -565,7 +565,7 @@ func everywhere(addr string) bool {
 }
 
 // elsewhere reports that two addresses are plainly different: their ports differ, or their
-// hosts are two IP addresses. What a name stands for is not looked up.
+// hosts are two IP addresses. A name is not looked up.
 func elsewhere(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)

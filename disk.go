@@ -144,7 +144,7 @@ func (s *saver) writeRecords(a election.Action) {
 	}
 }
 
-// write runs a save beside the loop: a disk may be slow.
+// write runs a save on a goroutine of its own: a disk may be slow.
 func (s *saver) write(save func() error) {
 	s.began = max(s.clock.Now(), 1)
 	s.saving.Go(func() { s.saved <- save() })

@@ -127,7 +127,7 @@ type ground struct {
 
 	// Used in a turn of the node.
 	machine    machine.Core
-	named      *named.Core      // goes around machine; nil: there is the cluster's own election alone
+	named      *named.Core      // goes around machine; nil: there is only the cluster's own election
 	stepped    time.Duration    // when it was stepped last, on clock
 	steppedAgo time.Duration    // and how long the time before was ago then
 	todo       []election.Event // to step the Machine with

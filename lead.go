@@ -239,7 +239,7 @@ type duties struct {
 	*ground
 	working map[*work]struct{}
 	leads   int  // calls of Lead that have not returned
-	retired bool // they have all returned, and this member stands no more
+	retired bool // they have all returned, and this member is no candidate
 }
 
 // stand has this member be a candidate, for there is work to do.
@@ -251,7 +251,7 @@ func (d *duties) stand() {
 	})
 }
 
-// retire has it stand no more, if all work is over.
+// retire has it be no candidate any more, if all work is over.
 func (d *duties) retire() {
 	d.call(context.Background(), func() {
 		if d.leads--; d.leads == 0 && !d.cfg.StandAlways && !d.closing {

@@ -200,7 +200,7 @@ type call struct {
 	fn      func(context.Context, Leadership) error // nil: it is Lead
 	alone   []*call                                 // itself: of the names that no second call has
 	running sync.WaitGroup
-	left    int        // names that it stands for; used in a turn of the node
+	left    int        // names in which it is a candidate; used in a turn of the node
 	ended   chan error // has something when it is to return
 }
 

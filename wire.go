@@ -37,7 +37,7 @@ type links struct {
 	transport *transport.Transport // nil with Config.Wire
 	security  *security.Security   // nil: none
 	counters  network.Counters
-	ctx       context.Context // of what runs beside the loop
+	ctx       context.Context // of what runs outside the loop
 	cancel    context.CancelFunc
 	beside    sync.WaitGroup
 
@@ -104,12 +104,12 @@ func (l *links) wake() {
 	}
 }
 
-// background runs f beside the loop; ctx ends with the network.
+// background runs f outside the loop; ctx ends with the network.
 func (l *links) background(f func(ctx context.Context)) {
 	l.beside.Go(func() { f(l.ctx) })
 }
 
-// disconnect ends the network, and what runs beside the loop.
+// disconnect ends the network, and what runs outside the loop.
 func (l *links) disconnect() {
 	l.net.Shut(l.cfg.TMax)
 	l.cancel()

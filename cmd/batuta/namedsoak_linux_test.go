@@ -101,7 +101,7 @@ func faultOf(c *crew, id, name string) (kind string, fault func()) {
 	}
 }
 
-// gaps reports each time of more than longestGap in which nobody wrote, and the longest of all.
+// gaps reports each time of more than longestGap without any write, and the longest of all.
 func (w *witness) gaps(name string, from, until int64) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -206,7 +206,7 @@ func (s *Server) access(r *http.Request) string {
 	return "operate"
 }
 
-// permit returns the client of a request unless it may not stand for that election: then it answers.
+// permit returns the client of a request unless it may not be a candidate in that election: then it answers.
 func (s *Server) permit(w http.ResponseWriter, r *http.Request, election string) (c candidacy.Client, ok bool) {
 	g, _ := r.Context().Value(grantKey{}).(access.Grant)
 	if !g.May(election) {

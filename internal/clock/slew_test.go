@@ -64,7 +64,7 @@ func TestASuspensionThatTheWallClockShows(t *testing.T) {
 	}
 }
 
-// ahead is a reading of Go's clock whose wall clock alone has run ahead.
+// ahead is a reading of Go's clock in which only the wall clock has run ahead.
 func ahead(at time.Time, by time.Duration) time.Time {
 	at = at.Add(by)
 	*(*int64)(unsafe.Add(unsafe.Pointer(&at), 8)) -= int64(by) // the monotonic clock

@@ -6,5 +6,5 @@ import "net"
 
 const identifiesUsers = false
 
-// userAt is for Linux alone. Elsewhere a client of a Unix socket needs a token.
+// userAt is only for Linux. Elsewhere a client of a Unix socket needs a token.
 func userAt(net.Conn) (uid string, ok bool) { return "", false }

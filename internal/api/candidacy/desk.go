@@ -44,7 +44,7 @@ type Election interface {
 type Config struct {
 	Member   batuta.ID                                                                         // of the agent
 	Open     func(name string, o ...batuta.ElectionOption) (Election, error)                   // gives a named election; its error is the client's fault
-	Reserved func(name string) bool                                                            // whether the agent itself stands for it; nil: for none
+	Reserved func(name string) bool                                                            // whether the agent itself is a candidate in it; nil: in none
 	Permit   func(w http.ResponseWriter, r *http.Request, election string) (c Client, ok bool) // gives the client of a request; not ok: it has answered; nil: all are permitted
 	Serves   func(election string, t batuta.Token)                                             // is called when the work of a leadership serves; nil: it is not
 	Log      *slog.Logger                                                                      // default: none

@@ -57,7 +57,7 @@ func newVoter(t *testing.T) voter {
 			}
 			frame := make([]byte, wire.MaxAttestation)
 			n, _ := c.Read(frame)
-			if n == 0 { // from a test beside this one, that looked whether a port of its own is taken
+			if n == 0 { // from another test, which looked whether a port of its own is taken
 				c.Close()
 				continue
 			}

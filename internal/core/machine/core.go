@@ -23,7 +23,7 @@ type Config struct {
 	Newcomer      bool                    // it founds no cluster: until it knows of a leadership it is no candidate
 	Expect        int                     // nor does any before so many members receive each other; 0: no such rule, else Newcomer counts for nothing
 	MinMembers    int                     // it leads only while it receives so many members, itself included; 0: no such rule
-	Algorithm     election.Algorithm      // required; belongs to this Machine alone
+	Algorithm     election.Algorithm      // required; belongs only to this Machine
 	Timing        election.Timing         // defaults: see [election.Timing]
 	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
 	ReapAfter     time.Duration           // a leader removes a member that has been away for so long: see [reaper.Reaper]; 0: none
@@ -147,7 +147,7 @@ type QuorumView struct {
 // Wait is what runs out at a member, for a picture of it.
 type Wait struct {
 	For       string      // leader, lease, promise, answers, campaign or votes
-	Peer      election.ID // of leader and promise: the member concerned; none: nobody
+	Peer      election.ID // of leader and promise: the member concerned; none: no member
 	Until     time.Time   // of the member's steps; zero for votes, which do not run out
 	Got, Need int         // of votes
 }

@@ -146,7 +146,7 @@ func (m *elector) setWorking(on bool) {
 	m.standAgain("its work has stopped")
 }
 
-// leaveLeadership gives up the lead of a process that is no member any more; a follower only loses
+// leaveLeadership gives up leadership of a process that is no member any more; a follower only loses
 // its leader.
 func (m *elector) leaveLeadership(why string) {
 	if m.tenure.Leading() {
@@ -224,7 +224,7 @@ func (m *elector) withdraw() {
 	}
 }
 
-// resign steps down: this member stands aside until a later leadership that lasted has ended.
+// resign steps down: this member is no candidate until a later leadership that lasted has ended.
 func (m *elector) resign() {
 	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {
 		return // nothing to give up
@@ -246,7 +246,7 @@ func (m *elector) close() {
 	m.makeWay("it closes")
 }
 
-// makeWay has this member neither lead nor claim: its reason to stand aside is set.
+// makeWay has this member neither lead nor claim: its reason not to be a candidate is set.
 func (m *elector) makeWay(why string) {
 	switch {
 	case m.tenure.Leading():

@@ -75,10 +75,10 @@ func (m *inquiry) endSuspicion() (was bool) {
 // known only indirectly: what that leader's end leaves is known the sooner.
 type discovery struct {
 	mode           mode
-	replied        bool      // somebody has replied
+	replied        bool      // a member has replied
 	unacknowledged bool      // we stepped down because no acknowledgement came; claim only once answered or without peers
 	since          time.Time // an answer to an earlier question does not show the present
-	inquired       time.Time // when the questions began on whose answers a claim would rest; zero: on none
+	inquired       time.Time // when the questions began that a claim would rest on; zero: on none
 	askedTwice     bool      // in this contest, because an answer was lost
 }
 

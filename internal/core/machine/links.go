@@ -101,7 +101,7 @@ func (m *crew) takeLeader() {
 	}
 }
 
-// watchToo watches id beside the leader.
+// watchToo watches id as well as the leader.
 func (m *crew) watchToo(id election.ID) {
 	if m.watched == id || m.cfg.NoDetector {
 		return

@@ -474,7 +474,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	m.unreached(i)
 }
 
-// relayed handles what a member passes on, or wants passed on.
+// relayed handles what a member passes on, or asks this member to pass on.
 func (m *Machine) relayed(from int, msg *election.Message) {
 	inner := msg.Carried
 	if inner == nil || inner.Election != m.cfg.Election || max(inner.Token.Epoch, inner.Highest) > m.seen.Limit(m.now) {

@@ -71,7 +71,7 @@ func TestTheLoopWaitsForAFewTurnsOnly(t *testing.T) {
 	})
 }
 
-// Who ends gives turns until what it waits for is there; before that, nothing that arrives has one.
+// A node that ends gives turns until what it waits for is there; before that, nothing that arrives has one.
 func TestWhatArrivesWhileTheNodeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := NewInbox(Site{Turn: make(Turn, 1), Settle: func() {}}, nil)

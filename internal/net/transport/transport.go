@@ -24,7 +24,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// Transport is a [network.Network], used in turns of the node alone; a connection's goroutine
+// Transport is a [network.Network], used only in turns of the node; a connection's goroutine
 // has one for each frame that it reads.
 type Transport struct {
 	network.Inbox
