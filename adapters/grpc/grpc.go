@@ -45,7 +45,8 @@ var ErrNoLeader = errors.New("no leader is known that publishes its address")
 
 // Resolver gives the address of the leader: the value of that key in the leader's metadata (Config.Meta, --meta), HOST:PORT.
 // It is for targets "leader:///", of any member of the cluster, and follows each change of leader. A call that finds no leader fails
-// with [ErrNoLeader] in its status, or waits with grpc.WaitForReady. When e has ended, calls fail with [batuta.ErrClosed].
+// with codes.Unavailable and [ErrNoLeader] in its status, or waits with grpc.WaitForReady; in the instant in which a leader is
+// lost the status has gRPC's own text, "produced zero addresses". When e has ended, calls fail with [batuta.ErrClosed].
 //
 // With TLS the leader's certificate must have the HOST of its address. With a target "leader:///NAME", ServerName in the
 // credentials or grpc.WithAuthority it must have that name, whichever member leads.
@@ -63,8 +64,12 @@ func (builder) Scheme() string { return "leader" }
 func (b builder) Build(_ resolver.Target, conn resolver.ClientConn, o resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel}
-	forget := func(why error) { // the address
-		conn.UpdateState(resolver.State{})
+	given := false // an address, which an error alone does not take back
+	forget := func(why error) {
+		if given {
+			conn.UpdateState(resolver.State{})
+		}
+		given = false
 		conn.ReportError(why)
 	}
 	w.ended.Go(func() {
@@ -83,6 +88,7 @@ func (b builder) Build(_ resolver.Target, conn resolver.ClientConn, o resolver.B
 			if o.Authority == "" {
 				at.ServerName = addr
 			}
+			given = true
 			conn.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{at}}}})
 		}
 		forget(why)

@@ -125,6 +125,16 @@ func TestResolver(t *testing.T) {
 			t.Fatalf("after the change calls reach %s, %v, want %s", addr, err, two)
 		}
 	}
+	e.Follow("", nil)
+	for late := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		_, err := ask()
+		if err != nil && strings.Contains(err.Error(), adapter.ErrNoLeader.Error()) {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("after the loss of the leader: %v", err)
+		}
+	}
 }
 
 // With TLS the leader's certificate has the host of its address, or the name that the client gives.
