@@ -11,16 +11,16 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Config sets up an [Election]. ID alone must be given.
+// Config sets up an [Election]. Only ID is required.
 type Config struct {
 	ID       batuta.ID // of this candidate, in no other process; see [election.ParseID]
-	Election string    // its name, to those who watch; default "default"
-	Address  string    // what the others are told of this candidate, as [batuta.View].Address; default ""
+	Election string    // its name in views and events; default "default"
+	Address  string    // published to the other candidates, as [batuta.View].Address; default ""
 
 	Lease time.Duration // for how long a renewal holds; default 15 s
 	Renew time.Duration // time between two renewals; default a sixth of Lease
-	Stop  time.Duration // what is left to the work to stop in, when a leadership ends because the engine does not answer; default a fifth of Lease
-	Drift float64       // by which part the rates of two clocks may differ; default 0.01
+	Stop  time.Duration // time in which the work must stop, when a leadership ends because the engine does not answer; default a fifth of Lease
+	Drift float64       // part by which the rates of two clocks may differ; default 0.01
 
 	// StandAlways keeps it a candidate at all times. Otherwise it does while
 	// [Election.Lead] is called, and after [Election.Campaign].
@@ -42,7 +42,7 @@ func (c Config) Check() error {
 	return err
 }
 
-// withDefaults fills in what is not given, or says all that is wrong.
+// withDefaults fills in what is not given, or returns all that is wrong.
 func (c Config) withDefaults() (Config, error) {
 	var faults []error
 	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -93,12 +93,12 @@ func (c Config) withDefaults() (Config, error) {
 // whole is for how long a renewal holds by our own clock.
 func (c Config) whole() time.Duration { return time.Duration(float64(c.Lease) * (1 - c.Drift)) }
 
-// asking is how long one call of the engine may take.
+// asking is how long a call of the engine may take.
 func (c Config) asking() time.Duration { return c.Lease / 5 }
 
 // again is the pause after a call that has failed.
 func (c Config) again() time.Duration { return max(c.Renew/4, 5*time.Millisecond) }
 
-// aside is for how long a candidate that has resigned leaves leadership to others: each has looked at the
-// record meanwhile.
+// aside is for how long a candidate that has resigned claims no leadership: every other candidate
+// reads the record within that time.
 func (c Config) aside() time.Duration { return 2 * c.Renew }

@@ -13,8 +13,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/clock"
 )
 
-// Election is one candidate of an election on an engine. It is a [batuta.Elector]; its methods may be
-// called from any goroutine. [Start] and [New] make one; the zero Election is of no use.
+// Election is a candidate of an election on an engine. It is a [batuta.Elector]; its methods may be
+// called from any goroutine. [Start] and [New] create it; the zero Election is of no use.
 type Election struct {
 	cfg     Config
 	engine  Engine
@@ -37,7 +37,7 @@ type Election struct {
 	err      error          // valid once done is closed
 	beside   sync.WaitGroup // goroutines but the loop
 
-	// The loop's alone.
+	// Used in the loop only.
 	timer    *time.Timer
 	observer observer
 	mine     Record        // what we hold, or may hold; its Version is empty when we do not
@@ -46,13 +46,13 @@ type Election struct {
 	renewAt  time.Duration // on clock
 	claimAt  time.Duration // on clock: not before
 	asked    bool          // a call of the engine is under way
-	callEnd  time.Duration // on clock: when the last one has ended
+	callEnd  time.Duration // on clock: when the last call has ended
 	working  map[*work]struct{}
 	leads    int   // calls of Lead
 	standing bool  // by StandAlways or Campaign
 	unfit    error // why it is not fit to lead
 	resigned bool
-	freeFrom time.Time // since when nobody leads and we have resigned
+	freeFrom time.Time // since when there is no leader, after this candidate resigned
 	closing  bool
 	cutShort bool // work that goes on is not waited for
 	lost     map[batuta.Cause]uint64
@@ -67,7 +67,7 @@ type command struct {
 }
 
 // Start is [New], and [Election.Run] on a goroutine of its own. It does not wait for the engine to
-// answer. ctx is for the start alone: its end does not end an election that runs. The caller
+// answer. ctx is for the start only: its end does not end an election that runs. The caller
 // ends the election with [Election.Shutdown] or [Election.Close].
 func Start(ctx context.Context, engine Engine, c Config) (*Election, error) {
 	if err := ctx.Err(); err != nil {
@@ -126,8 +126,8 @@ func (e *Election) ID() batuta.ID { return e.cfg.ID }
 // Process is the name under which the engine knows this candidate's process, for [Release].
 func (e *Election) Process() string { return e.process }
 
-// Leader is this candidate's present view. It names this candidate only while IsLeader does, and
-// another for as long as that one's record may hold.
+// Leader is this candidate's present view. It names this candidate only while IsLeader is true, and
+// a different candidate for as long as the record of that candidate may hold.
 func (e *Election) Leader() batuta.View {
 	v := e.history.view()
 	if late := e.late(); v.Token.Leader.ID == e.ID() && late >= 0 {
@@ -143,7 +143,7 @@ func (e *Election) IsLeader() bool {
 	return e.history.view().Token.Leader.ID == e.ID() && e.late() < 0
 }
 
-// awake is the time of the observer: it stands still in suspension, and is not slewed.
+// awake is the time of the observer: it does not advance in suspension, and is not slewed.
 func (e *Election) awake() time.Time { return e.born.Add(e.clock.Awake()) }
 
 // late is for how long the leadership has been over by the clock; negative while it is not.
@@ -169,10 +169,10 @@ func (e *Election) Lease(ctx context.Context) (batuta.Lease, error) {
 	return l, err
 }
 
-// Resign steps down and lets others claim leadership; no effect when not leading. The record is given up when the
-// work has returned. It returns when the leadership has ended here, with ctx's error, or with
-// [batuta.ErrClosed]. This candidate stands again when a later leader's time has ended, when nobody
-// has led for twice [Config.Renew], or by [Election.Campaign].
+// Resign steps down, so other candidates can claim leadership; no effect when not leading. The record
+// is released when the work has returned. Resign returns when the leadership has ended here, with ctx's
+// error, or with [batuta.ErrClosed]. This process is a candidate again when a later leadership has
+// ended, when there was no leader for twice [Config.Renew], or by [Election.Campaign].
 func (e *Election) Resign(ctx context.Context) error {
 	return e.call(ctx, func() { e.resign() })
 }
@@ -182,9 +182,9 @@ func (e *Election) Campaign(ctx context.Context) error {
 	return e.call(ctx, func() { e.standing, e.resigned, e.claimAt = true, false, 0 })
 }
 
-// SetHealth reports whether this candidate is fit to lead: nil says that it is, as at first, and an error
-// why it is not, which [Election.Status] gives as the reason. A candidate that is not fit gives up the
-// lead, and is a candidate again when it is fit.
+// SetHealth reports whether this process is fit to lead: nil if it is, as at first, else an error with the
+// reason, which [Election.Status] shows. A process that is not fit gives up leadership, and is a
+// candidate again when it is fit.
 func (e *Election) SetHealth(ctx context.Context, err error) error {
 	return e.call(ctx, func() {
 		if e.unfit = err; err != nil {
@@ -223,8 +223,8 @@ func (e *Election) Shutdown(ctx context.Context) error {
 }
 
 // Close is [Election.Shutdown] that waits [Config.Stop], a fifth of the lease by default, for the functions
-// that [Election.Lead] runs, and for a function that calls it too. If one runs longer, the
-// election ends without giving the record up, and another candidate can lead when the lease has
+// that [Election.Lead] runs, and for a function that calls it too. If a function runs longer, the
+// election ends without releasing the record, and the next candidate can lead when the lease has
 // ended, also if the function runs on. The error then wraps [batuta.ErrClosed]. Closing again
 // does nothing.
 func (e *Election) Close() error {

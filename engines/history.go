@@ -14,14 +14,14 @@ type history struct{ *eventlog.List[seen] }
 // seen is an event, with those that have led to the view after it.
 type seen struct {
 	batuta.Event
-	led, lost *batuta.Event // the last that began a leadership, and the one that ended it; nil: none
+	led, lost *batuta.Event // the last event that began a leadership, and the event that ended it; nil: none
 }
 
 func newHistory(first batuta.View) *history {
 	return &history{eventlog.New(seen{Event: batuta.Event{View: first}}, batuta.MaxBacklog)}
 }
 
-// add appends an event. One goroutine at a time may call it.
+// add appends an event. Only a single goroutine at a time may call it.
 func (h *history) add(ev batuta.Event) {
 	last := h.Last().Event
 	now := seen{ev, last.led, last.lost}
@@ -34,7 +34,7 @@ func (h *history) add(ev batuta.Event) {
 	h.Add(now)
 }
 
-// origin is what a reader that begins here is told first.
+// origin is the events that explain the present view, for a reader that begins here.
 func (s seen) origin() (first []batuta.Event) {
 	for _, ev := range []*batuta.Event{s.led, s.lost} {
 		if ev != nil {
@@ -47,8 +47,8 @@ func (s seen) origin() (first []batuta.Event) {
 func (h *history) view() batuta.View { return h.Last().Event.View }
 
 // Watch yields this candidate's views in order, none skipped, the present one first, until ctx
-// or the election ends. Its place is taken when Watch is called. The error is nil but
-// for a reader that falls behind: to that the last thing yielded is the zero View with
+// or the election ends. It begins at the view that is present when Watch is called. The error is nil,
+// except for a reader that falls behind: the last view that it receives is the zero View, with
 // [batuta.ErrBehind].
 func (e *Election) Watch(ctx context.Context) iter.Seq2[batuta.View, error] {
 	l := e.history.List

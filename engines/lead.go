@@ -10,14 +10,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/overdue"
 )
 
-// Lead runs fn once per leadership of this candidate, beginning with the present one if it
+// Lead runs fn once per leadership of this candidate, beginning with the present leadership if it
 // leads already, with a context that is cancelled on loss; its [context.Cause] is then a
-// *[batuta.LostError]. The lead is given away, and the next one begun, only after fn has
+// *[batuta.LostError]. Leadership is handed over, and the next leadership begun, only after fn has
 // returned. When fn returns while still leading, Lead resigns and returns fn's error. When
 // ctx ends, Lead waits for fn, resigns if still leading, and returns ctx's error. When the
 // election is closed, Lead waits for fn and returns [batuta.ErrClosed].
 //
-// Lead may be called several times at once; leadership is given away when every fn has
+// Lead may be called several times at once; leadership is handed over when every fn has
 // returned. While it runs this process is a candidate; see [Config.StandAlways].
 func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error {
 	if fn == nil {
@@ -38,7 +38,7 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batu
 		if v := at.Event.View; v.Token.Leader.ID == e.ID() {
 			w = e.begin(ctx, v.Token)
 		}
-		if w == nil { // another leads, or it was lost meanwhile
+		if w == nil { // this candidate does not lead, or no longer
 			at = e.history.Next(ctx, at)
 			continue
 		}
@@ -80,14 +80,14 @@ func (e *Election) Hold(ctx context.Context) (held context.Context, release func
 	}), nil
 }
 
-// run does fn and tells whether this candidate still led when it returned.
+// run calls fn and reports whether this candidate still led when fn returned.
 func (e *Election) run(w *work, l batuta.Leadership, fn func(context.Context, batuta.Leadership) error) (led bool, err error) {
 	defer func() { led = e.finish(w) }() // also when fn panics
 	defer overdue.Watch(w.ctx, e.cfg.Logger, l.Election, l.Token)()
 	return false, fn(batuta.WithLeadership(w.ctx, l), l)
 }
 
-// work is one run of a function of the user's.
+// work is a run of a function of the user's.
 type work struct {
 	token  batuta.Token
 	held   bool // by Hold: leadership goes on when it ends
@@ -115,7 +115,7 @@ func (e *Election) begin(ctx context.Context, token batuta.Token) *work {
 	return w
 }
 
-// finish counts work out. If it was still leading, it gives leadership away.
+// finish counts work out. If this candidate still led, it hands leadership over.
 func (e *Election) finish(w *work) (led bool) {
 	e.call(context.Background(), func() {
 		led = e.token == w.token && !w.held
@@ -128,7 +128,7 @@ func (e *Election) finish(w *work) (led bool) {
 	return led
 }
 
-// cancelWork tells all work that its leadership has ended.
+// cancelWork cancels all work of a leadership that has ended.
 func (e *Election) cancelWork(token batuta.Token, cause batuta.Cause) {
 	for w := range e.working {
 		if w.token == token {

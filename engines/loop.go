@@ -9,8 +9,8 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// This file is the one goroutine that decides; what it does not hold is not known. The
-// engine is asked beside it: it may take long, or never answer.
+// This file is the goroutine that decides, and it holds all state. Calls of the engine run on other
+// goroutines: the engine may take long, or never answer.
 
 // look is what the looker has read.
 type look struct {
@@ -104,7 +104,7 @@ func (e *Election) holds() bool { return e.mine.Version != "" }
 // leading reports whether we lead; see also [Election.IsLeader].
 func (e *Election) leading() bool { return e.token.Defined() }
 
-// stands reports whether we would lead.
+// stands reports whether this process is a candidate.
 func (e *Election) stands() bool {
 	return (e.standing || e.leads > 0) && !e.resigned && e.unfit == nil && !e.closing && len(e.working) == 0
 }
@@ -172,7 +172,7 @@ func (e *Election) arm() {
 	e.timer.Reset(max(wait, 0))
 }
 
-// ask has the engine asked beside the loop. The time is taken before: what the answer takes counts as gone.
+// ask calls the engine on a goroutine of its own. The time is read before the call: a lease counts from then.
 func (e *Election) ask(what call, f func(context.Context) (Record, error)) {
 	e.asked = true
 	sent := e.clock.Now()
@@ -230,17 +230,17 @@ func (e *Election) claimed(a answer) {
 	}
 }
 
-// looked takes in what the record says.
+// looked handles a record that was read.
 func (e *Election) looked(l look) {
 	e.note(callLook, l.err)
 	if l.err != nil {
-		return // who leads is told until its record can have run out: see advance
+		return // the view names the leader until its record can have run out: see advance
 	}
 	e.observer.see(l.record, e.awake())
 	ours := l.record.held() && l.record.Process == e.process
 	switch {
 	case ours && !e.holds() && !e.asked && l.began >= e.callEnd:
-		e.mine, e.renewAt = l.record, 0 // of a claim whose answer never came: it is given up
+		e.mine, e.renewAt = l.record, 0 // of a claim whose answer never came: release it
 	case !ours && e.holds() && !e.asked && l.began >= e.callEnd:
 		e.mine = Record{}
 		e.lose(batuta.CauseSuperseded)
@@ -250,7 +250,7 @@ func (e *Election) looked(l look) {
 	}
 }
 
-// follow brings the view of another's leadership up to date.
+// follow brings the view of a different candidate's leadership up to date.
 func (e *Election) follow(r Record) {
 	v := e.history.view()
 	if v.Defined() && (v.Token != r.token() || !r.held()) {
@@ -295,7 +295,7 @@ func (e *Election) lose(cause batuta.Cause) {
 	e.tellLost(token, cause)
 }
 
-// loseOther ends the leadership of another, as we see it.
+// loseOther ends the leadership of a different candidate in this candidate's view.
 func (e *Election) loseOther(cause batuta.Cause) {
 	e.freeFrom = time.Now()
 	e.resigned = false

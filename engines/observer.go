@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// observer knows since when a record has not changed. It reads the clock that stands still while
-// the machine is suspended: to count too little is safe for who waits.
+// observer measures for how long a record has not changed. It reads the clock that does not advance
+// while the machine is suspended: a candidate that waits too long is safe.
 type observer struct {
 	seen  Record
 	since time.Time // when it was first seen as it is; zero: nothing was seen yet
@@ -19,7 +19,7 @@ func (o *observer) see(r Record, now time.Time) {
 	o.seen = r
 }
 
-// expired reports whether whoever holds the record has not renewed it in time.
+// expired reports whether the holder of the record has not renewed it in time.
 func (o *observer) expired(now time.Time) bool {
 	return o.seen.held() && now.Sub(o.since) >= o.seen.Lasts
 }

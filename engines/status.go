@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Status is what this candidate knows at one moment, of what an engine's election has. Its error is ctx's: the
-// candidate has not answered, or does not run yet.
+// Status is the state of this candidate at one moment, as far as an engine's election has it. Its
+// error is ctx's: the candidate has not answered, or does not run yet.
 func (e *Election) Status(ctx context.Context) (batuta.Status, error) {
 	answer := make(chan batuta.Status, 1)
 	err := e.call(ctx, func() { answer <- e.status() })

@@ -1,17 +1,17 @@
 // Package etcd holds elections on etcd.
 //
-// An election has two keys under its prefix. PREFIX/leader is there while somebody leads,
-// and is written again by each renewal; its create revision is the epoch. PREFIX/last
-// tells how the last leadership ended. No lease of etcd's is used: one is told in whole
-// seconds and lasts for two at least, and servers before 3.4.28 and 3.5.11 may end one
-// early when the process of the server that counts it has stood still. What decides is that each write
-// goes through a majority of etcd, and the clocks of the candidates; see package engines.
+// An election has two keys under its prefix. PREFIX/leader exists while there is a leader, and each
+// renewal writes it again; its create revision is the epoch. PREFIX/last records how the last
+// leadership ended. No lease of etcd's is used: it is set in whole seconds and lasts for at least two,
+// and servers before 3.4.28 and 3.5.11 may end a lease early after the server that counts it was
+// stopped for a while. Each write goes through a majority of etcd, and the candidates count the lease;
+// see package engines.
 //
 // With authentication enabled, the client's user needs a role with read and write permission on the keys
 // that begin with PREFIX/. Otherwise errors wrap [engines.ErrDenied].
 //
-// The epoch fences. A transaction on the same etcd can ask for more: [Fence] lets it
-// happen only while that very leadership holds the key.
+// The epoch fences. A transaction on the same etcd can require more: with [Fence] it succeeds only
+// while that leadership holds the key.
 package etcd
 
 import (
@@ -42,8 +42,8 @@ type Engine struct {
 	revision     atomic.Int64 // of etcd, as last seen
 }
 
-// New gives the engine of one election, for one candidate. The keys of elections with the same prefix are
-// the same. The client remains the caller's, and must be closed after the [engines.Election] only.
+// New returns the engine of an election, for a single candidate. Elections with the same prefix have
+// the same keys. The client remains the caller's, and must be closed after the [engines.Election] only.
 func New(client *clientv3.Client, prefix string) *Engine {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return &Engine{client: client, prefix: prefix + "/", leader: prefix + "/leader", last: prefix + "/last"}
@@ -115,8 +115,8 @@ func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
 	return context.Cause(ctx)
 }
 
-// Claim implements [engines.Engine]. A key that nobody has renewed in time is deleted first: the
-// new one has a create revision of its own.
+// Claim implements [engines.Engine]. A key that was not renewed in time is deleted first, so that the
+// new key has a create revision of its own.
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
 	if seen.ID != "" {
 		revision, err := strconv.ParseInt(seen.Version, 10, 64)
@@ -172,7 +172,7 @@ func (d denied) Error() string { return string(d) }
 // Is reports whether target is [engines.ErrDenied].
 func (d denied) Is(target error) bool { return target == engines.ErrDenied }
 
-// explain words what etcd refuses for the user, the password or the permissions.
+// explain words a refusal of etcd because of the user, the password or the permissions.
 func (e *Engine) explain(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrUserEmpty):
@@ -203,7 +203,7 @@ func (e *Engine) ended(epoch uint64, resigned bool) clientv3.Op {
 	return clientv3.OpPut(e.last, string(value))
 }
 
-// swap does ops in one step if that holds, and gives the revision.
+// swap does ops in a single step if that holds, and returns the revision.
 func (e *Engine) swap(ctx context.Context, holds clientv3.Cmp, ops ...clientv3.Op) (int64, error) {
 	resp, err := e.client.Txn(ctx).If(holds).Then(ops...).Commit()
 	if err != nil {

@@ -1,13 +1,14 @@
 // Package kubernetes holds elections on a Lease of coordination.k8s.io, as client-go's
-// leaderelection does, and beside it: candidates of both may stand for one Lease, and respect
-// each other's terms.
+// leaderelection does. Candidates of both may use the same Lease, and each respects the terms of
+// the rest.
 //
 // A Lease's leaseTransitions fences nothing: it starts again when the Lease is deleted, does not
-// rise when a process comes back under its identity, and whoever replaces the holder writes it. So the epoch
-// here is the number after the resourceVersion that a claim has replaced: the API server lets one claim alone
-// replace that, and counts them up over the life of its storage (Kubernetes 1.35 and later document that they compare as
-// numbers). It stands in an annotation. The leadership of a client-go candidate is told under the resourceVersion at which
-// it was first seen, which is good for order, and no fence.
+// rise when a process comes back under its identity, and is written by the process that replaces the
+// holder. So the epoch here is the number after the resourceVersion that a claim has replaced. The API
+// server lets a single claim replace that version, and its versions rise over the life of its storage
+// (Kubernetes 1.35 and later document that they compare as numbers). An annotation keeps the epoch. The
+// leadership of a client-go candidate has as its epoch the resourceVersion at which it was first seen:
+// that serves to order leaderships, and is no fence.
 //
 // A candidate needs the verbs get, create, update and watch on the Lease; without watch it
 // looks twice between two renewals.
@@ -30,7 +31,7 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 )
 
-// Leases is what the engine needs of a client; k8s.io/client-go's CoordinationV1().Leases(namespace) is one.
+// Leases is what the engine needs of a client, such as k8s.io/client-go's CoordinationV1().Leases(namespace).
 type Leases interface {
 	Get(ctx context.Context, name string, opts meta.GetOptions) (*coordination.Lease, error)
 	Create(ctx context.Context, lease *coordination.Lease, opts meta.CreateOptions) (*coordination.Lease, error)
@@ -56,13 +57,13 @@ type Engine struct {
 	foreign foreigner
 }
 
-// foreigner is a leadership that is not batuta's, and under what it is told.
+// foreigner is a leadership that is not batuta's, and the epoch that views give it.
 type foreigner struct {
 	id, acquired string
 	epoch        uint64
 }
 
-// New gives the engine of one election, for one candidate: the Lease of that name.
+// New returns the engine of the election that the Lease of that name holds, for a single candidate.
 func New(leases Leases, name string) *Engine { return &Engine{leases: leases, name: name} }
 
 // Name implements [engines.Engine].
@@ -90,7 +91,7 @@ func (e *Engine) keep(lease *coordination.Lease) {
 	e.last = lease
 }
 
-// record is what a Lease says.
+// record decodes a Lease.
 func (e *Engine) record(lease *coordination.Lease) (engines.Record, error) {
 	number, err := strconv.ParseUint(lease.ResourceVersion, 10, 53)
 	if err != nil {
@@ -107,7 +108,7 @@ func (e *Engine) record(lease *coordination.Lease) (engines.Record, error) {
 		}
 		return r, nil
 	}
-	r.Epoch, r.Resigned = epoch, true // nothing but giving it up empties it
+	r.Epoch, r.Resigned = epoch, true // only a release empties it
 	return r, nil
 }
 
@@ -117,7 +118,7 @@ func ownEpoch(lease *coordination.Lease) (uint64, bool) {
 	return epoch, err == nil && lease.Annotations[annotationAcquired] == acquired(lease)
 }
 
-// foreignEpoch is the same for one leadership of another's as long as it is seen.
+// foreignEpoch is the epoch of a leadership that is not batuta's: it stays the same while that leadership lasts.
 func (e *Engine) foreignEpoch(id, acquired string, number uint64) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,8 +181,8 @@ func (e *Engine) at(ctx context.Context, version string) (*coordination.Lease, e
 	return lease, err
 }
 
-// Claim implements [engines.Engine]. A Lease that is missing is made first, held by nobody: a claim
-// needs something that it replaces.
+// Claim implements [engines.Engine]. A Lease that is missing is created first, without a holder: a
+// claim needs a version to replace.
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
 	var lease *coordination.Lease
 	var err error
@@ -261,7 +262,7 @@ func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
 	return err
 }
 
-// change changes a Lease that mine holds, also where somebody has changed something else of it meanwhile.
+// change changes a Lease that mine holds, also if something else in it was changed meanwhile.
 func (e *Engine) change(ctx context.Context, mine engines.Record, f func(*coordination.Lease)) (engines.Record, error) {
 	for {
 		lease, err := e.at(ctx, mine.Version)
@@ -282,7 +283,7 @@ func (e *Engine) change(ctx context.Context, mine engines.Record, f func(*coordi
 		if !errors.Is(err, engines.ErrTaken) {
 			return r, err
 		}
-		mine.Version = "" // read it anew
+		mine.Version = "" // read it again
 	}
 }
 

@@ -1,9 +1,9 @@
 // Package mysql holds elections on MySQL 8.0 or later, or MariaDB 10.3 or later.
 //
-// An election is a row of the table batuta_elections. Its epoch comes from the one row of the table batuta_epochs, and
+// An election is a row of the table batuta_elections. Its epoch comes from the single row of the table batuta_epochs, and
 // fences. The tables are made when they are missing, if that is allowed; [Schema] makes them beforehand. Each call changes
-// the row by one statement of its own, so that no lock is left when a candidate stops in the middle. The server's clock is not
-// used: a lease is counted by the candidates, see package engines.
+// the row by a single statement, so that no lock is left when a candidate stops in the middle. The server's clock is not
+// used: the candidates count the lease, see package engines.
 //
 // GET_LOCK is not used: the lock is free as soon as the server sees the session end, whether or not the work that it
 // protects has, and it is not replicated.
@@ -24,7 +24,7 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 )
 
-// Schema makes what elections need, one statement each. A candidate needs SELECT, INSERT and UPDATE on both tables.
+// Schema is the statements that create what elections need. A candidate needs SELECT, INSERT and UPDATE on both tables.
 var Schema = []string{
 	`CREATE TABLE IF NOT EXISTS batuta_epochs (one TINYINT PRIMARY KEY, epoch BIGINT NOT NULL) ENGINE=InnoDB`,
 	`INSERT IGNORE INTO batuta_epochs VALUES (1, 0)`,
@@ -46,14 +46,14 @@ type Engine struct {
 	name string
 }
 
-// New gives the engine of the election of that name, for one candidate. The pool remains the caller's, and must be closed
-// after the [engines.Election] only. It must lead to one server that takes writes, with autocommit. Where its address can
-// come to lead to another server, limit the life of its connections ([sql.DB.SetConnMaxLifetime], such as a minute): a pool
-// keeps those to a server that has become read-only.
+// New returns the engine of the election of that name, for a single candidate. The pool remains the caller's, and must be
+// closed after the [engines.Election] only. It must lead to a single server that takes writes, with autocommit. If its
+// address can come to lead to a different server, limit the life of its connections ([sql.DB.SetConnMaxLifetime], such as
+// a minute): a pool keeps connections to a server that has become read-only.
 func New(db *sql.DB, name string) *Engine { return &Engine{db, name} }
 
-// Fence gives [engines.ErrTaken] unless the leadership of that token holds the election of that name, and none can claim
-// it before tx ends. The leader's own renewals wait for that too: let the transaction be short.
+// Fence returns [engines.ErrTaken] unless the leadership of that token holds the election of that name. No candidate can
+// claim it before tx ends. The leader's own renewals wait for that too, so keep the transaction short.
 func Fence(ctx context.Context, tx *sql.Tx, name string, token batuta.Token) error {
 	var one int
 	err := tx.QueryRowContext(ctx, `SELECT 1 FROM batuta_elections WHERE name = ? AND epoch = ? AND holder <> '' LOCK IN SHARE MODE`, []byte(name), int64(token.Epoch)).Scan(&one)
@@ -160,7 +160,7 @@ func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
 	return err
 }
 
-// advance raises the beat of the leadership's row, whatever it is, and learns it.
+// advance raises the beat of the leadership's row by one, and returns it in the Version.
 func (e *Engine) advance(ctx context.Context, mine engines.Record, also string) (engines.Record, error) {
 	done, err := e.db.ExecContext(ctx, `UPDATE batuta_elections SET beat = LAST_INSERT_ID(beat + 1)`+also+` WHERE name = ? AND epoch = ? AND process = ?`,
 		[]byte(e.name), int64(mine.Epoch), []byte(mine.Process))
@@ -221,8 +221,8 @@ func (e *Engine) explain(err error) error {
 	return err
 }
 
-// Check gives an error that wraps [engines.ErrDenied] when the server refuses a look or a release, and another when it does
-// not answer. It changes nothing.
+// Check returns an error that wraps [engines.ErrDenied] when the server refuses a look or a release, and the driver's error
+// when the server does not answer. It changes nothing.
 func (e *Engine) Check(ctx context.Context) error {
 	if _, err := e.Look(ctx); err != nil {
 		return err

@@ -1,13 +1,13 @@
 // Package nats holds elections on JetStream, the storage of NATS, 2.9 or later.
 //
 // The elections of a bucket are keys of it. The record of an election is the value of its key. A claim, a renewal and a
-// release each replace one revision; the revision of the claim is the epoch, and fences. A bucket
-// that is missing is created by the first claim. No TTL is used: the candidates count the lease, see package engines.
+// release each replace a single revision; the revision of the claim is the epoch, and fences. The first claim creates a
+// bucket that is missing. No TTL is used: the candidates count the lease, see package engines.
 //
 // A record is read from the leader of the bucket's stream, not from a replica that may be behind.
 //
-// JetStream confirms a write before it is on disk, and syncs every two minutes by default. One server that loses its power
-// may thereby forget a leader. Keep the bucket on three servers, or set sync_interval: always.
+// JetStream confirms a write before it is on disk, and syncs every two minutes by default. A single server that loses its
+// power may therefore forget a leader. Keep the bucket on three servers, or set sync_interval: always.
 package nats
 
 import (
@@ -45,8 +45,8 @@ type Engine struct {
 	old      error // the connection's last error when a call was last answered
 }
 
-// New gives the engine of the election of that name, for one candidate. The bucket is created as config describes it if it
-// is missing, with storage on disk and without a TTL: config needs a Bucket, and Replicas if there is more than one server.
+// New returns the engine of the election of that name, for a single candidate. If the bucket is missing it is created as
+// config describes it, with storage on disk and without a TTL: config needs a Bucket, and Replicas if there are several servers.
 //
 // The connection of js remains the caller's, and must be closed after the [engines.Election] only. Give it
 // nats.ReconnectBufSize(-1): a write that waits for a connection would be sent long after its lease has ended.
@@ -155,7 +155,7 @@ func (e *Engine) api() string {
 	return jetstream.DefaultAPIPrefix
 }
 
-// store is the bucket, if there is one that keeps what it confirms.
+// store returns the bucket, or an error if the bucket does not keep what it confirms.
 func (e *Engine) store(ctx context.Context) (jetstream.KeyValue, error) {
 	e.mu.Lock()
 	kv := e.kv
@@ -191,8 +191,8 @@ func (e *Engine) store(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, nil
 }
 
-// dialed waits for the first connection, or for the reason for which there is none: a call without a connection
-// fails for no reason, and the client forgets the last one when it dials again.
+// dialed waits for the first connection, or for the reason why there is none: a call without a connection
+// fails without a reason, and the client drops the last reason when it dials again.
 func (e *Engine) dialed(ctx context.Context) error {
 	for conn := e.js.Conn(); !conn.IsConnected() && !conn.IsClosed(); {
 		if last := conn.LastError(); last != nil {
@@ -324,7 +324,7 @@ func (e *Engine) replace(ctx context.Context, mine engines.Record, v value) (uin
 	}
 }
 
-// update writes v if the key still has that revision, and gives the new one.
+// update writes v if the key still has that revision, and returns the new revision.
 func (e *Engine) update(ctx context.Context, kv jetstream.KeyValue, v value, version string) (uint64, error) {
 	last, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

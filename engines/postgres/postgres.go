@@ -2,11 +2,11 @@
 //
 // An election is a row of the table batuta_elections; its epoch comes from the sequence
 // batuta_epochs, and fences. The table is made when it is missing, if that is allowed; [Schema] makes it
-// beforehand. Everything is one statement on one row, so that no time of PostgreSQL's clock is
-// used, and no connection has to stand: a lease is counted by the candidates, see package engines.
+// beforehand. Each call is a single statement on a single row, so no connection has to stay open.
+// PostgreSQL's clock is not used: the candidates count the lease, see package engines.
 //
-// An advisory lock is not used: it is given to another as soon as PostgreSQL sees the session end,
-// whether or not the work that it protects has, and not while it does not see that.
+// An advisory lock is not used: PostgreSQL frees it as soon as it sees the session end, whether or not
+// the work that the lock protects has ended, and keeps it while it does not see that.
 package postgres
 
 import (
@@ -42,10 +42,10 @@ CREATE TABLE IF NOT EXISTS batuta_elections (
 type Engine struct {
 	pool     *pgxpool.Pool
 	name     string
-	listener chan *pgx.Conn // holds the one connection that listens; nil in it: there is none
+	listener chan *pgx.Conn // holds the connection that listens; nil in it: there is none
 }
 
-// New gives the engine of the election of that name, for one candidate. The pool remains the caller's, and must be
+// New returns the engine of the election of that name, for a single candidate. The pool remains the caller's, and must be
 // closed after the [engines.Election] only; it must lead to a server that takes writes
 // (target_session_attrs=read-write where there are several).
 func New(pool *pgxpool.Pool, name string) *Engine {
@@ -54,9 +54,9 @@ func New(pool *pgxpool.Pool, name string) *Engine {
 	return e
 }
 
-// Fence gives [engines.ErrTaken] unless the leadership of that token holds the election of that
-// name, and nobody can claim it before tx ends. The leader's own renewals wait for that too: let
-// the transaction be short.
+// Fence returns [engines.ErrTaken] unless the leadership of that token holds the election of that
+// name. No candidate can claim it before tx ends. The leader's own renewals wait for that too, so
+// keep the transaction short.
 func Fence(ctx context.Context, tx pgx.Tx, name string, token batuta.Token) error {
 	var one int
 	err := tx.QueryRow(ctx, `SELECT 1 FROM batuta_elections WHERE name = $1 AND epoch = $2 AND holder <> '' FOR SHARE`, name, int64(token.Epoch)).Scan(&one)
@@ -99,7 +99,7 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	return r, nil
 }
 
-// create makes the table; another candidate may do so at this moment.
+// create makes the table; a different candidate may do so at this moment.
 func (e *Engine) create(ctx context.Context) error {
 	_, err := e.pool.Exec(ctx, Schema)
 	if coded(err, "23505") || coded(err, "42P07") || coded(err, "42710") {
@@ -144,13 +144,13 @@ func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
 	return err
 }
 
-// channel is where a change of the leader is told.
+// channel is the channel of the notifications of a new leader.
 const channel = "batuta_elections"
 
-// swap does a statement that gives the row's epoch and beat if it has replaced it. It counts
-// only once it is on disk, whatever the server does otherwise.
+// swap runs a statement that returns the row's epoch and beat if it has replaced the row. The change
+// is on disk before swap returns, whatever the server's settings are.
 func (e *Engine) swap(ctx context.Context, mine engines.Record, tell bool, statement string, values ...any) (engines.Record, error) {
-	var batch pgx.Batch // one transaction
+	var batch pgx.Batch // a single transaction
 	batch.Queue(`SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`)
 	if tell {
 		batch.Queue(`SELECT pg_notify($1, $2)`, channel, e.name)
@@ -189,7 +189,7 @@ func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
 			return err
 		}
 		e.listener <- conn
-		return nil // what was told before we listened is missed
+		return nil // earlier notifications are missed
 	}
 	for {
 		told, err := conn.WaitForNotification(ctx)

@@ -1,12 +1,12 @@
-// Package redis holds elections on one Redis server, 5 or later, or a server with its protocol such as Valkey.
+// Package redis holds elections on a Redis server, 5 or later, or a server with its protocol such as Valkey.
 //
-// An election is a hash. A claim, a renewal and a release are each a script, which the server runs in one step. No expiry is
-// used: the candidates count the lease, see package engines.
+// An election is a hash. A claim, a renewal and a release are each a script, which the server runs in a single step. No
+// expiry is used: the candidates count the lease, see package engines.
 //
 // The promise holds as long as the server forgets nothing that it has confirmed, and Redis promises less than that:
 //
 //   - Replication is asynchronous. A replica that is promoted, by hand, by Sentinel or in a Redis Cluster, may lack
-//     the last writes: then there can be two leaders. Elections need one server that is never replaced by a replica.
+//     the last writes: then there can be two leaders. Elections need a server that no replica ever replaces.
 //   - With appendfsync everysec, the default, a loss of power takes up to two seconds of writes. Set appendfsync always.
 //   - Without appendonly, a restart takes writes. No leadership begins then before the server has run for a lease.
 //   - A server whose maxmemory-policy may evict the hash is refused.
@@ -37,9 +37,9 @@ type Engine struct {
 	subscribed chan *client.PubSub // nil in it: there is none
 }
 
-// New gives the engine of the election of that key, for one candidate. Lease is the longest that a candidate of it has: on a
-// server without appendonly that was started less than a lease ago, a record without a leader is not believed.
-// 0 believes it; give that only to read.
+// New returns the engine of the election of that key, for a single candidate. Lease is the longest lease of its
+// candidates. On a server without appendonly that was started less than a lease ago, a record without a leader is an
+// error; not if lease is 0, which is for reading only.
 //
 // The client remains the caller's, and must be closed after the [engines.Election] only. It needs MaxRetries -1: a claim
 // that the client repeats finds its own record.
@@ -137,7 +137,7 @@ func server(info string) about {
 	return a
 }
 
-// fit is the reason for which no election can be held on the server, if there is one.
+// fit returns the reason why the server cannot hold elections, or nil.
 func (a about) fit() error {
 	if a["role"] == "slave" {
 		return errors.New("this server is a replica: elections need the one that takes writes")
@@ -148,7 +148,7 @@ func (a about) fit() error {
 	return nil
 }
 
-// remembers is why the server cannot know that there is no leader, if it cannot.
+// remembers returns the reason why the server may have forgotten a leader, or nil.
 func (a about) remembers(lease time.Duration) error {
 	seconds, err := strconv.Atoi(a["uptime_in_seconds"])
 	if up := time.Duration(seconds) * time.Second; a["aof_enabled"] == "1" || lease == 0 || err == nil && up >= lease+time.Second { // it has whole seconds

@@ -20,7 +20,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
-// answer is what status says with --json.
+// answer is the output of status with --json.
 type answer struct {
 	Election  string  `json:"election"`
 	Algorithm string  `json:"algorithm"`
@@ -28,7 +28,7 @@ type answer struct {
 	Epoch     uint64  `json:"epoch"`
 	Token     *string `json:"token"`
 	Address   string  `json:"address"`
-	Batuta    bool    `json:"batuta"` // whether the leader is one of batuta's
+	Batuta    bool    `json:"batuta"` // whether the leader is a candidate of batuta's
 	LeaseMS   int64   `json:"lease_ms"`
 }
 
@@ -53,7 +53,7 @@ func newStatusCommand(e env) *cobra.Command {
 			return json.NewEncoder(e.stdout).Encode(a)
 		}
 		if a.Leader == nil {
-			return nil // the error says it
+			return nil // the error reports it
 		}
 		_, err := fmt.Fprintf(e.stdout, "election  %s, on %s\nleader    %s, epoch %d\naddress   %s\nlease     %v\n",
 			election.Shown(f.election), name, election.Shown(*a.Leader), a.Epoch, election.Shown(a.Address), r.Lasts)
@@ -78,7 +78,7 @@ func newLeaderCommand(e env) *cobra.Command {
 	})
 }
 
-// newAskingCommand makes a command that says what the record is.
+// newAskingCommand makes a command that prints the record.
 func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engineFlags, name string, r engines.Record) error) *cobra.Command {
 	var f engineFlags
 	cmd.Args = cobra.NoArgs
@@ -109,7 +109,7 @@ func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engin
 // askTime is how long the engine may take to answer.
 const askTime = 5 * time.Second
 
-// confirmed gives the record when it has been seen to be renewed, or one that nobody holds.
+// confirmed returns the record once it was renewed while this process watched, or when it has no holder.
 func confirmed(ctx context.Context, engine engines.Engine) (engines.Record, error) {
 	look := func() (engines.Record, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)

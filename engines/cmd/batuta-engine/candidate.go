@@ -89,11 +89,11 @@ pause that doubles from a second to a minute.`,
 	return cmd
 }
 
-// candidate is one agent process.
+// candidate is the agent of this process.
 type candidate struct {
 	env
 	flags   candidateFlags
-	argv    []string // of the command that runs while it leads; nil: an agent without one
+	argv    []string // of the command that runs while it leads; nil: an agent without a command
 	grace   time.Duration
 	restart bool
 
@@ -241,7 +241,7 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 		go server.Serve(listener)
 		end = func() { server.Close(context.Background()) }
 	}
-	if c.flags.output.Events != "off" { // what nobody reads would be kept for its reader
+	if c.flags.output.Events != "off" { // events without a reader would be kept forever
 		told := c.election.Events(context.Background())
 		c.beside.Go(func() {
 			status, _ := c.election.Status(context.Background())
@@ -318,7 +318,7 @@ func (c *candidate) work(signals <-chan os.Signal) error {
 	return errors.Join(err, c.part(closed, signals))
 }
 
-// pass hands a signal on that does not end this process; it tells whether it is one.
+// pass hands on a signal that does not end this process; false if s is not such a signal.
 func (c *candidate) pass(s os.Signal) bool {
 	switch s {
 	case syscall.SIGPIPE:
@@ -332,7 +332,7 @@ func (c *candidate) pass(s os.Signal) bool {
 	return true
 }
 
-// part waits for the end; a second signal kills the command, a third one ends this process.
+// part waits for the end; a second signal kills the command, a third signal ends this process.
 func (c *candidate) part(closed <-chan struct{}, signals <-chan os.Signal) error {
 	began, killed := time.Now(), c.runner == nil
 	for {
@@ -342,7 +342,7 @@ func (c *candidate) part(closed <-chan struct{}, signals <-chan os.Signal) error
 		case s := <-signals:
 			switch {
 			case s != os.Interrupt && s != syscall.SIGTERM:
-			case time.Since(began) < time.Second: // one that came twice
+			case time.Since(began) < time.Second: // the same signal, received twice
 			case !killed:
 				killed = true
 				c.runner.Kill()

@@ -23,7 +23,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
-// engineFlags say which engine, and which election on it.
+// engineFlags name the engine, and the election on it.
 type engineFlags struct {
 	etcd                      []string
 	etcdCA, etcdCert, etcdKey string
@@ -193,10 +193,11 @@ func (f *engineFlags) openKubernetes() (engines.Engine, error) {
 	if err != nil {
 		return nil, cli.Usagef("--kubernetes: outside of a pod give --kubeconfig FILE: %w", err)
 	}
-	// An election asks as often as its lease says; client-go would hold back what is more than five a second.
+	// An election asks as often as its lease requires; client-go would delay more than five requests a second.
 	config.QPS = -1
-	// Under HTTP/2 all requests share a connection, and for 45 s go on doing so when nothing comes
-	// back on it. Without, one that has no answer in time ends its connection, and the next may reach another server.
+	// Under HTTP/2 all requests share a connection, and for 45 s go on doing so when no answer comes
+	// back on it. Under HTTP/1.1 a request without an answer in time ends its connection, and the next request
+	// may reach a different server.
 	config.NextProtos = []string{"http/1.1"}
 	client, err := coordination.NewForConfig(config)
 	if err != nil {

@@ -88,18 +88,18 @@ func (f *engineFlags) etcdLogin() (*etcdLogin, error) {
 	return login, nil
 }
 
-// etcdLogin gives each call of etcd the token of a user. It asks for a token when etcd refuses a call for want of a valid
-// one. The client's own login waits for etcd when it is made, and logs in again for each watch: that costs etcd a bcrypt hash.
+// etcdLogin gives each call of etcd the token of a user. It logs in when etcd refuses a call because it has no valid
+// token. The client's own login waits for etcd when it is made, and logs in again for each watch: that costs etcd a bcrypt hash.
 type etcdLogin struct {
 	user, file string
 
-	logging sync.Mutex // one login at a time
+	logging sync.Mutex // held during a login
 	mu      sync.Mutex
 	token   string
 }
 
-// GetRequestMetadata implements credentials.PerRPCCredentials. A login goes without a token: etcd
-// refuses it for one that has become invalid.
+// GetRequestMetadata implements credentials.PerRPCCredentials. A login is sent without a token: etcd
+// refuses a login with a token that has become invalid.
 func (l *etcdLogin) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	token := l.current()
 	if call, _ := credentials.RequestInfoFromContext(ctx); token == "" || call.Method == etcdserverpb.Auth_Authenticate_FullMethodName {
@@ -135,7 +135,7 @@ func wantsLogin(err error) bool {
 	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
-// login replaces the token that was refused, unless another call has replaced it.
+// login replaces the token that was refused, unless a concurrent call has replaced it.
 func (l *etcdLogin) login(ctx context.Context, to *grpc.ClientConn, refused string) error {
 	l.logging.Lock()
 	defer l.logging.Unlock()

@@ -40,7 +40,7 @@ func (f *candidateFlags) register(fs *pflag.FlagSet, events string) {
 	f.hooks.Register(fs, "candidate")
 }
 
-// check finds what is wrong with the flags that nobody else looks at.
+// check finds what is wrong with the flags that no other check covers.
 func (f *candidateFlags) check() error { return cmp.Or(f.output.Check(), f.hooks.Check()) }
 
 func (f *candidateFlags) config(log *slog.Logger) engines.Config {

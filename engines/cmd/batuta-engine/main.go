@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/run"
 )
 
-// env is the world around a command, so that a test can give it another.
+// env is the environment of a command, so that a test can replace it.
 type env struct {
 	stdout, stderr io.Writer
 	lookup         func(string) (string, bool) // environment variables
@@ -25,7 +25,7 @@ func main() {
 	os.Exit(execute(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
 }
 
-// execute performs one command line and gives its exit code.
+// execute runs a command line and returns its exit code.
 func execute(ctx context.Context, args []string, e env) int {
 	return cli.Execute(ctx, newRootCommand(e), args, e.stderr)
 }
@@ -63,8 +63,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 	return root
 }
 
-// newGuardCommand is what "batuta-engine run" starts beside itself, with the name of its process and
-// its arguments: when that process has died while its command ran, nothing of that is left, and leadership can be given up at once.
+// newGuardCommand is the guard that "batuta-engine run" starts, with the name of its process and its
+// arguments. When that process dies while its command runs, the guard kills the command and all that it
+// has started, and then releases the leadership at once.
 func newGuardCommand(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:                "guard [PROCESS ARGUMENT…]",

@@ -43,7 +43,7 @@ func Conform(t *testing.T, addrs []string, fail func() func(), dial func(name st
 	})
 }
 
-// Leads waits until one of those leads under a token above floor, and gives it.
+// Leads waits until any of these candidates leads under a token above floor, and returns that candidate.
 func Leads(t testing.TB, floor batuta.Token, all ...*engines.Election) *engines.Election {
 	t.Helper()
 	var found *engines.Election

@@ -9,10 +9,10 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 )
 
-// Lease is short, so that tests are, and bears a machine that stands still for seconds.
+// Lease is short, to keep tests short, and tolerates a machine that is stopped for seconds.
 const Lease = 6 * time.Second
 
-// Start has a candidate take part until the test ends, with [Lease] where c has none.
+// Start starts a candidate, which takes part until the test ends, with [Lease] if c has no lease.
 func Start(t testing.TB, engine engines.Engine, c engines.Config) *engines.Election {
 	t.Helper()
 	c.Lease, c.Logger = cmp.Or(c.Lease, Lease), slog.New(slog.NewTextHandler(t.Output(), nil))

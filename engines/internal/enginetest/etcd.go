@@ -18,7 +18,7 @@ type Etcd struct {
 	Addrs   []string // HOST:PORT of each
 }
 
-// ServeEtcd starts n servers, of one etcd.
+// ServeEtcd starts an etcd of n servers.
 func ServeEtcd(t testing.TB, n int) *Etcd {
 	t.Helper()
 	program := Program(t, "etcd", "etcd-server")

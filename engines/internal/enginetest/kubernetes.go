@@ -27,17 +27,17 @@ import (
 //	GOWORK=off go -C engines/internal/kubetest build -o /tmp/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 const RealKubernetes = "BATUTA_TEST_KUBERNETES"
 
-// token is whom the API server believes.
+// token is the token that the API server accepts.
 const token = "batuta-test"
 
-// Kubernetes is an API server that keeps Leases: Kubernetes' own, on a real etcd, where [RealKubernetes]
-// names it, and otherwise one that does as its API is documented.
+// Kubernetes is an API server that keeps Leases: Kubernetes' own, on a real etcd, if [RealKubernetes]
+// names it, else a server that follows the documentation of that API.
 type Kubernetes struct {
 	Addr string               // HOST:PORT
-	Fail func() (mend func()) // has it answer nobody
+	Fail func() (mend func()) // stops all answers
 }
 
-// ServeKubernetes starts one.
+// ServeKubernetes starts an API server.
 func ServeKubernetes(t testing.TB) *Kubernetes {
 	t.Helper()
 	if program := os.Getenv(RealKubernetes); program != "" {
@@ -99,7 +99,7 @@ func (k *Kubernetes) Leases(t testing.TB, addr string) leases.LeaseInterface {
 	return k.Client(t, addr).Leases(meta.NamespaceDefault)
 }
 
-// Client is one for client-go's own elections.
+// Client is a client for client-go's own elections.
 func (k *Kubernetes) Client(t testing.TB, addr string) *leases.CoordinationV1Client {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig(t, addr))
@@ -114,7 +114,7 @@ func (k *Kubernetes) Client(t testing.TB, addr string) *leases.CoordinationV1Cli
 	return c
 }
 
-// Kubeconfig writes a file that says how to reach it at addr.
+// Kubeconfig writes a kubeconfig file for the API server at addr.
 func (k *Kubernetes) Kubeconfig(t testing.TB, addr string) string {
 	t.Helper()
 	cluster, user := &api.Cluster{Server: "https://" + addr, InsecureSkipTLSVerify: true}, &api.AuthInfo{Token: token}
@@ -127,7 +127,7 @@ func (k *Kubernetes) Kubeconfig(t testing.TB, addr string) string {
 	return file
 }
 
-// Lease is how one is now.
+// Lease reads a Lease.
 func (k *Kubernetes) Lease(t testing.TB, name string) *coordination.Lease {
 	t.Helper()
 	var lease *coordination.Lease

@@ -17,7 +17,7 @@ import (
 )
 
 // leaseServer is not Kubernetes': it serves Leases as its API is documented, each write under the
-// resourceVersion that it replaces, and watches of one Lease.
+// resourceVersion that it replaces, and watches of a single Lease.
 type leaseServer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ func newLeaseServer(t testing.TB) *leaseServer {
 	return s
 }
 
-// fail has it answer nobody, until mend is called.
+// fail stops all answers, until mend is called.
 func (s *leaseServer) fail() (mend func()) {
 	set := func(down bool) {
 		s.mu.Lock()
@@ -52,13 +52,13 @@ func (s *leaseServer) fail() (mend func()) {
 	return func() { set(false) }
 }
 
-// tell wakes whoever watches. The caller holds the lock.
+// tell wakes all watches. The caller holds the lock.
 func (s *leaseServer) tell() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// lease is how one is now; nil: it is not there.
+// lease returns a copy of a Lease; nil: there is none.
 func (s *leaseServer) lease(name string) *coordination.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *leaseServer) put(w http.ResponseWriter, lease *coordination.Lease, crea
 	answer(w, http.StatusOK, lease)
 }
 
-// watch tells each version of one Lease above the one that is given.
+// watch sends each version of a Lease above the version in the request.
 func (s *leaseServer) watch(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	told, _ := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
@@ -141,7 +141,7 @@ func (s *leaseServer) watch(w http.ResponseWriter, r *http.Request) {
 		changed, lease, down := s.changed, s.leases[name], s.down
 		s.mu.Unlock()
 		if down {
-			lease = nil // it tells nothing
+			lease = nil // nothing is sent
 		}
 		if lease != nil {
 			if number, _ := strconv.ParseUint(lease.ResourceVersion, 10, 64); number > told {

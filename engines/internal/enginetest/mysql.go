@@ -20,7 +20,7 @@ type MySQL struct {
 	Addr string // HOST:PORT
 }
 
-// ServeMySQL starts one with a directory of its own, whose user batuta has no password and all rights.
+// ServeMySQL starts a server with its own directory. Its user batuta has no password and all rights.
 func ServeMySQL(t testing.TB, settings ...string) *MySQL {
 	t.Helper()
 	install, program := Program(t, "mariadb-install-db", "mariadb-server"), Program(t, "mariadbd", "mariadb-server", "/usr/sbin")

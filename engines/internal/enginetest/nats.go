@@ -44,7 +44,7 @@ type Nats struct {
 	Files   []string // the configuration of each
 }
 
-// ServeNats starts n servers, of one cluster if there are several. Lines are added to the configuration of each.
+// ServeNats starts a server, or a cluster of n servers. Lines are added to the configuration of each.
 func ServeNats(t testing.TB, n int, lines ...string) *Nats {
 	t.Helper()
 	ports, dir := Ports(t, 2*n), t.TempDir()

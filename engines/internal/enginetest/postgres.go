@@ -20,7 +20,7 @@ type Postgres struct {
 	Addr string // HOST:PORT
 }
 
-// ServePostgres starts one, with a database of its own in a directory of its own.
+// ServePostgres starts a server, with its own database in its own directory.
 func ServePostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	const debian = "/usr/lib/postgresql/*/bin"
@@ -44,7 +44,7 @@ func ServePostgres(t testing.TB, settings ...string) *Postgres {
 	}
 	p := &Postgres{Addr: "127.0.0.1:" + port}
 	p.Server = Serve(t, func() *exec.Cmd {
-		// One that was killed leaves processes behind for a moment, and a new one refuses to start beside them.
+		// A killed server leaves processes behind for a moment, and a new server refuses to start while they exist.
 		cmd := exec.Command("sh", append([]string{"-c", `until "$@"; do sleep 0.2; done`, "sh"}, args...)...)
 		cmd.SysProcAttr, cmd.Dir = &syscall.SysProcAttr{Credential: as}, dir
 		return cmd
@@ -54,7 +54,7 @@ func ServePostgres(t testing.TB, settings ...string) *Postgres {
 	return p
 }
 
-// unprivileged is whom the server runs as, to whom dir is given: it refuses to be root.
+// unprivileged is the user of the server, because PostgreSQL refuses to run as root. That user gets dir.
 func unprivileged(t testing.TB, dir string) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {

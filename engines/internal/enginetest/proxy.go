@@ -51,8 +51,8 @@ func (p *Proxy) Cut() (heal func()) {
 	})
 }
 
-// Drop has nothing pass any more on the connections that are, which do not end; new ones are as
-// ever. So it is when one of several servers behind an address vanishes.
+// Drop stops all traffic of the present connections, without ending them; new connections work. The
+// effect is that of a server that vanishes, if its address leads to several servers.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *Proxy) Drop() {
 	p.dead = make(chan struct{})
 }
 
-// Turn has new connections lead to another server. Those that are go on.
+// Turn directs new connections to a different server. Present connections go on.
 func (p *Proxy) Turn(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

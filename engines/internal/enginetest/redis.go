@@ -16,7 +16,7 @@ type Redis struct {
 	Addr string // HOST:PORT
 }
 
-// ServeRedis starts one that writes a log of its own. Settings are added to its arguments.
+// ServeRedis starts a server that writes a log of its own. Settings are added to its arguments.
 func ServeRedis(t testing.TB, settings ...string) *Redis {
 	t.Helper()
 	program, dir, port := Program(t, "redis-server", "redis-server"), t.TempDir(), strconv.Itoa(Ports(t, 1)[0])

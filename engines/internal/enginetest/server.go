@@ -17,8 +17,8 @@ import (
 // Patience is how long a test waits for what must come about.
 const Patience = time.Minute
 
-// Program finds the program of a real engine; a test is skipped where it is not installed, but
-// fails where BATUTA_TEST_ENGINES=1 says that it is. Directories are looked into after PATH.
+// Program finds the program of a real engine. If it is not installed the test is skipped, and fails
+// if BATUTA_TEST_ENGINES=1 is set. Directories are searched after PATH.
 func Program(t testing.TB, name, debian string, directories ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
