@@ -303,7 +303,8 @@ func jitter(from *rand.PCG, d time.Duration) time.Duration {
 }
 
 // dialAll dials the members to which this member should be connected and is not: a leader, and a
-// member without a leader, dial every member, a follower its leader.
+// member without a leader, dial every member. A follower dials its leader, and the members that
+// refuse it: while they do it does not lead.
 //
 // Without a leader that is dialWave members at a time: in a large cluster all would otherwise hold
 // n² connections, and the leader to be reaches every member anyway.
@@ -331,7 +332,7 @@ func (m *crew) shouldDial(i int) bool {
 	if peer.link || peer.dialing {
 		return false
 	}
-	return m.tenure.Beats() || !m.tenure.Live() || m.tenure.LedBy(m.members[i].ID) || peer.ID == m.watched
+	return m.tenure.Beats() || !m.tenure.Live() || m.tenure.LedBy(m.members[i].ID) || peer.ID == m.watched || peer.refusal == election.ErrNotMember && m.disagree(peer)
 }
 
 // setState records what is known of a member and reports when it has changed.
