@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta/internal/web"
 )
@@ -86,14 +88,76 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64, empty bool, v any
 }
 
 func decode(body string, v any) error {
+	if !utf8.ValidString(body) {
+		return errors.New("it is not UTF-8")
+	}
 	in := json.NewDecoder(strings.NewReader(body))
 	in.DisallowUnknownFields()
 	err := in.Decode(v)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names types of Go
-		return fmt.Errorf("a %s has no place at %q", wrong.Value, "/"+wrong.Field)
+	wrong, mismatch := errors.AsType[*json.UnmarshalTypeError](err) // its text names types of Go
+	switch {
+	case mismatch:
+		return fmt.Errorf("%s is %s, not %s", field(body, wrong.Offset), kind(wrong.Value), wanted(wrong.Type))
+	case errors.Is(err, io.EOF):
+		return errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends too early")
+	case err != nil:
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	case strings.TrimSpace(body) == "null":
+		return errors.New("it is null, not an object")
 	}
-	if err == nil && in.More() {
-		err = errors.New("it goes on after the object")
+	if _, err := in.Token(); err != io.EOF {
+		return errors.New("it goes on after the object")
 	}
-	return err
+	if null := field(body, 0); null != whole {
+		return fmt.Errorf("%s is null: leave it out", null)
+	}
+	return nil
+}
+
+// whole is the name of a body itself.
+const whole = "it"
+
+// field quotes the name of the first field of a body that reaches the offset, or, at offset 0, is null.
+func field(body string, offset int64) string {
+	in := json.NewDecoder(strings.NewReader(body))
+	open, _ := in.Token()
+	for open == json.Delim('{') && in.More() {
+		name, err := in.Token()
+		var value json.RawMessage
+		if err != nil || in.Decode(&value) != nil {
+			break
+		}
+		if offset > 0 && in.InputOffset() >= offset || offset == 0 && string(value) == "null" {
+			return fmt.Sprintf("%.64q", name)
+		}
+	}
+	return whole
+}
+
+// kind names a value of JSON, which the package json names array, object, bool, string, number or number N.
+func kind(value string) string {
+	switch number, isOne := strings.CutPrefix(value, "number "); {
+	case isOne:
+		return fmt.Sprintf("the number %.40s", number)
+	case value == "array", value == "object":
+		return "an " + value
+	case value == "bool":
+		return "a boolean"
+	}
+	return "a " + value
+}
+
+// wanted names what a field of that type takes.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int:
+		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case reflect.Uint64:
+		return "a whole number of 64 bits, 0 or more"
+	case reflect.Struct, reflect.Map:
+		return kind("object")
+	}
+	return kind(t.Kind().String())
 }
