@@ -202,6 +202,7 @@ var coreMutants = []wrong{
 }
 
 var memberMutants = []wrong{
+	{"a member that is alone notifies no removed member that was gone", "internal/core/machine/membership.go", "ev.Refused && m.linked() ||", "ev.Refused ||", "scenario election/bully/testdata/members_mutual_late.txt"},
 	{"a follower dials no more a member that has refused it", "internal/core/machine/links.go", " || peer.refusal == election.ErrNotMember && m.disagree(peer)", "", "scenario election/bully/testdata/refused_by_a_newcomer.txt"},
 	{"a replaced member goes on", "internal/core/machine/membership.go", "\tcase ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():", "\tcase m.refusedByAll():", "scenario election/bully/testdata/members_replaced_too_soon.txt"},
 	{"a replaced member that was stopped goes on", "internal/core/machine/membership.go", " || m.refusedByAll():", ":", "scenario election/bully/testdata/members_replaced_while_frozen.txt"},

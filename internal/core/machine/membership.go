@@ -392,8 +392,8 @@ func (m *listing) noticeLink(ev election.Event) {
 		m.endNotice()
 		m.removedBy(id, ev.Member)
 		return
-	case ev.Kind == election.DialFailed && (ev.Refused || ev.Err != nil && ev.Err != election.ErrSameID && ev.Err != election.ErrOldIncarnation):
-		m.notified(id) // its process is gone, or replaced: if it returns, it asks
+	case ev.Kind == election.DialFailed && (ev.Refused && m.linked() || ev.Err != nil && ev.Err != election.ErrSameID && ev.Err != election.ErrOldIncarnation):
+		m.notified(id) // its process is gone, or replaced: if it returns, it asks a member that is not alone
 	}
 	m.endNotice()
 }
