@@ -39,6 +39,17 @@ func serveTo(t *testing.T, l net.Listener, lines string) {
 	t.Cleanup(func() { s.Close(t.Context()) })
 }
 
+// serveTokens is serveTo on loopback, and gives the address.
+func serveTokens(t *testing.T, lines string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveTo(t, l, lines)
+	return l.Addr().String()
+}
+
 // as sends a request with a token, and gives the answer.
 func as(t *testing.T, at, token, method, path, body string) (int, string) {
 	t.Helper()
@@ -47,12 +58,7 @@ func as(t *testing.T, at, token, method, path, body string) (int, string) {
 
 // A token stands for the elections on its line, and for no others, and changes nothing else.
 func TestATokenStandsForItsElections(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveTo(t, l, standToken+" stand billing-* café\n"+operateToken+" operate\n"+readToken+" read\n")
-	at := l.Addr().String()
+	at := serveTokens(t, standToken+" stand billing-* café\n"+operateToken+" operate\n"+readToken+" read\n")
 	held := ""
 	for _, c := range []struct {
 		token, method, path, body string
@@ -101,12 +107,7 @@ func TestATokenStandsForItsElections(t *testing.T) {
 
 // A client has as many candidacies as its line allows. Others have theirs.
 func TestAClientHasALimit(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveTo(t, l, standToken+" stand * limit=3\n"+operateToken+" operate limit=1\n")
-	at := l.Addr().String()
+	at := serveTokens(t, standToken+" stand * limit=3\n"+operateToken+" operate limit=1\n")
 	var first string
 	for i := range 3 {
 		code, text := as(t, at, standToken, "PUT", fmt.Sprint("/v1/elections/e", i, "/candidacy"), `{"ttl":"1m"}`)
@@ -134,12 +135,7 @@ func TestAClientHasALimit(t *testing.T) {
 
 // A heavy election moves others away from its leader, so that with the role stand its weight counts for the limit.
 func TestWeightCountsForTheLimit(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveTo(t, l, standToken+" stand billing-* limit=10\n"+operateToken+" operate limit=2\n"+joinToken+" stand joined-* limit=20\n")
-	at := l.Addr().String()
+	at := serveTokens(t, standToken+" stand billing-* limit=10\n"+operateToken+" operate limit=2\n"+joinToken+" stand joined-* limit=20\n")
 	for _, c := range []struct {
 		token, name string
 		weight      int
