@@ -69,10 +69,7 @@ func (n *Node) loop() {
 		var c command
 		select {
 		case <-n.timer.C:
-			c.do = func() {
-				n.links.wake()
-				n.armed = time.Time{} // the timer has run, and is to be set again
-			}
+			c.do = func() { n.links.wake(); n.armed = time.Time{} } // the timer has run, and is to be set again
 		case err := <-n.saver.saved:
 			c.do = func() { n.saver.wasSaved(err) }
 		case c = <-n.commands:
@@ -84,6 +81,7 @@ func (n *Node) loop() {
 		}
 		<-n.turn
 		c.do()
+		n.links.wake() // it may have come before the timer's turn
 		n.drain()
 		if c.done != nil {
 			close(c.done)

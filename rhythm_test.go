@@ -77,6 +77,17 @@ func TestATurnDoesWhatIsDue(t *testing.T) {
 	}
 }
 
+// So does a turn of a call.
+func TestATurnOfACallDoesWhatIsDue(t *testing.T) {
+	onStrange(t, func(t *testing.T, n *Node, m *strange) {
+		m.set(0, n.timeout/2) // the timer has still to run
+		err := n.links.call(t.Context(), func() { n.emit(election.Event{Kind: election.Woke}) })
+		if r := statusOf(n).Rhythm; err != nil || r.Stall < n.timeout/4 || r.Stall > n.timeout/2 {
+			t.Errorf("a stall of %v, want up to %v: %v", r.Stall, n.timeout/2, err)
+		}
+	})
+}
+
 // What still arrives while the network is shut steps nothing.
 func TestNothingSettlesOnceTheMachineHasEnded(t *testing.T) {
 	onStrange(t, func(t *testing.T, n *Node, m *strange) {
