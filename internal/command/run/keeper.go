@@ -46,6 +46,7 @@ type guarded struct {
 	reports chan report  // closed: the guard has died
 	group   atomic.Int64 // process group of its last command; 0: none, or gone
 	owes    atomic.Bool  // it was ordered to start a command, and has not reported its end
+	killed  atomic.Bool  // by this process: it can run nothing more
 	last    atomic.Int64 // when this process kills the command itself; 0: it leaves that to the guard
 }
 
@@ -152,8 +153,13 @@ func (g *guarded) dead() bool {
 	case <-g.reports:
 		return true
 	default:
-		return false
+		return g.killed.Load()
 	}
+}
+
+func (g *guarded) kill() {
+	g.killed.Store(true)
+	g.cmd.Process.Kill()
 }
 
 // lost cleans up after a guard that has died, or is not needed any more. Nothing that the guard has
@@ -248,10 +254,12 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 	g.owes.Store(true)
 	if g.tell(order{Do: orderStart, Command: c, Until: t.until, Ask: t.ask, Leap: leap}) == nil {
 		over := make(chan struct{})
+		var enforced sync.WaitGroup
+		defer enforced.Wait() // or it may kill the guard in its next run
 		defer close(over)
 		speakers.Go(func() { g.keepAlive(over, every, renew) })
 		if t.last != 0 {
-			speakers.Go(func() { g.enforce(over) })
+			enforced.Go(func() { g.enforce(over) })
 		}
 	}
 	return k.await(ctx, g, c.Grace)
@@ -266,6 +274,9 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			switch {
 			case !alive:
 				k.lost()
+				if last := instant(g.last.Load()); last != 0 && now() >= last {
+					return Outcome{Code: -1, Signal: syscall.SIGKILL, Expired: true}, nil
+				}
 				return Outcome{}, fmt.Errorf("%w: it has died; its command is killed", ErrGuard)
 			case r.What == reportStarted:
 				g.group.Store(int64(r.Group))
@@ -285,7 +296,12 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			end = nil
 			// A guard that is stuck itself is killed. It may not even read its orders, so the timer
 			// comes first.
-			defer time.AfterFunc(grace+buryTime, func() { g.cmd.Process.Kill() }).Stop()
+			stuck := time.AfterFunc(grace+buryTime, g.kill)
+			defer func() {
+				if !stuck.Stop() { // its function may only have begun
+					g.killed.Store(true)
+				}
+			}()
 			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
 		}
 	}
@@ -325,7 +341,7 @@ func (g *guarded) enforce(over <-chan struct{}) {
 	if group := int(g.group.Load()); group != 0 {
 		syscall.Kill(-group, syscall.SIGKILL)
 	}
-	g.cmd.Process.Kill() // await buries what it leaves behind
+	g.kill() // await buries what it leaves behind
 }
 
 // StopSignal is the cause of a context whose end stops a command by that signal.

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -192,8 +191,8 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.renew.Store(false)
 	f.Awaits(family[0], "terminated")
-	// On a machine that stalls the guard may be late; who started it then kills both.
-	if got := r.wait(); (!got.Expired || got.Signal != syscall.SIGKILL) && !errors.Is(r.err, ErrGuard) {
+	// On a machine that stalls the guard may be late; its starter then kills both.
+	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL || r.err != nil {
 		t.Errorf("ended as %+v, %v; want it killed by its lease", got, r.err)
 	}
 	for _, w := range family {
@@ -214,7 +213,33 @@ func TestAStrictLeaseEndsWithoutTheGuard(t *testing.T) {
 	for _, w := range family {
 		f.Dies(w)
 	}
-	r.wait()
+	if got := r.wait(); got != (Outcome{Code: -1, Signal: syscall.SIGKILL, Expired: true}) || r.err != nil {
+		t.Errorf("ended as %+v, %v; want it killed by its lease", got, r.err)
+	}
+}
+
+// A process that was frozen past a strict lease kills a guard that has done its work already. The next run has another.
+func TestAGuardThatItsStarterKilledRunsNothingMore(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	pool, err := NewGuards(os.Args[0], []string{os.Args[0], "guard"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	keepers := map[string]*keeper{"its own guard": {starter: pool.starter}, "guards of a pool": {starter: pool.starter, pool: pool}}
+	for name, k := range keepers {
+		defer k.close()
+		for range 20 {
+			at := now().add(100 * time.Millisecond)
+			got, err := k.run(t.Context(), &Command{Argv: f.argv("deaf"), Env: os.Environ()}, long, long, func() (term, bool) {
+				return term{until: at, last: at}, true
+			})
+			if err != nil || !got.Expired {
+				t.Fatalf("%s: ended as %+v, %v; want it killed by its lease", name, got, err)
+			}
+		}
+	}
 }
 
 func TestAStrictLeaseThatIsRenewedLasts(t *testing.T) {
