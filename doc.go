@@ -60,13 +60,13 @@
 // [Node.Shutdown] hands over and ends. [New] makes a node that [Node.Run] runs until its context
 // ends, for an errgroup or a supervisor.
 //
-// [Node.Election] returns a named election of the same cluster, with a leader of
-// its own; they are spread over the members that stand for them by the leader of the cluster,
-// which is their coordinator. [Node.Elections] watches them all.
+// [Node.Election] returns a named election of the same cluster, with a leader of its own. The leader
+// of the cluster coordinates these elections: it distributes them over their candidates.
+// [Node.Elections] watches them all.
 //
 // Package batutatest runs a cluster within a test; batutahttp and batutaprom give a service the
-// HTTP API and the metrics of an agent; batutaguard has the leader of a quorum replaced within milliseconds
-// of its end.
+// HTTP API and the metrics of an agent. With batutaguard the leader of a quorum is replaced within
+// milliseconds of its end.
 //
 // Without a DataDir or a Store a member forgets its epoch when its process ends.
 // It then asks those it can reach, so that only a cluster that stops as a whole
@@ -75,7 +75,7 @@
 // A process that crashes is seen at once, because its connections end; a process that
 // freezes, or a network that goes silent, after T. The kernel frees the memory of
 // a killed process before it closes its connections: a large service is seen dead
-// later than a small agent beside it. Shut the Node down wherever there is time to.
+// later than a small agent next to it. Shut the Node down wherever there is time to.
 package batuta
 
 import "github.com/batuta-dev/batuta/election"

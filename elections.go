@@ -24,7 +24,7 @@ type Election struct {
 	err  error // what is wrong with it
 }
 
-// ElectionOption changes how a member stands for an election: [Weight], [Prefer] or [Seats]. The zero value changes nothing.
+// ElectionOption changes how a member is a candidate of an election: [Weight], [Prefer] or [Seats]. The zero value changes nothing.
 type ElectionOption struct{ change func(*named.Candidacy) }
 
 // Weight is the relative cost of an election for its leader. Elections are spread so
@@ -53,9 +53,9 @@ var ErrTooManyElections = named.ErrTooMany
 // Election gives the election of that name: 1 to [MaxElectionName] bytes of UTF-8 without
 // control characters, taken in the form NFC. All elections of a cluster share its members,
 // its connections and its detector; the leader of the cluster itself coordinates them, and
-// spreads them over the members that stand. A member stands while it is in [Election.Lead].
-// The name of the cluster's own election (Config.Election) gives that: its methods are
-// those of the Node then, but Transfer and StepDown, which any member may call. The options count for nothing.
+// distributes them over the candidates. A member is a candidate while it is in [Election.Lead].
+// The name of the cluster's own election (Config.Election) returns that election: its methods are
+// those of the Node, except Transfer and StepDown, which any member may call. The options count for nothing.
 //
 // What is wrong with the name or an option is what the methods answer.
 func (n *Node) Election(name string, options ...ElectionOption) *Election {
@@ -86,7 +86,7 @@ func (e *Election) own() bool { return e.name == e.node.cfg.Election }
 // Name is its name.
 func (e *Election) Name() string { return e.name }
 
-// Lead is [Node.Lead] for this election, and has this member stand for it until Lead
+// Lead is [Node.Lead] for this election, and makes this member a candidate of it until Lead
 // returns: a member without such a call is no candidate. fn runs once per leadership of this
 // member, with a context that is cancelled on loss; its [context.Cause] is then a
 // *[LostError]. The next member leads only after fn has returned.
@@ -138,12 +138,12 @@ func (e *Election) Hold(ctx context.Context) (held context.Context, release func
 	}, func(w *work) bool { return n.candidacies.finishNamed(c, w) })
 }
 
-// LeadEach is [Election.Lead] for many elections at once: this member stands for each of
-// them, and fn runs once per leadership of any, on a goroutine that lives for as long; elections without
-// a leadership here have none. When fn returns while this member still leads, it is no candidate of that election any
-// more; if its error is not nil it stands for none. LeadEach returns when it stands for none
-// and every fn has returned, with that error, nil, ctx's, or one of Lead's. The elections are
-// of this node, each is there once, and the cluster's own is not among them.
+// LeadEach is [Election.Lead] for many elections at once: this member is a candidate of each, and fn runs
+// once per leadership of any of them, on a goroutine of its own; elections without a leadership here have
+// no goroutine. When fn returns while this member still leads, this member is no longer a candidate of that
+// election; if fn returns an error, of none of the elections. LeadEach returns when this member is a
+// candidate of none of them and every fn has returned, with that error, nil, ctx's, or an error of Lead. The
+// elections are of this node, each is listed once, and the cluster's own is not among them.
 func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx context.Context, l Leadership) error) error {
 	seen := make(map[string]bool, len(elections))
 	for _, e := range elections {

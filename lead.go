@@ -148,7 +148,7 @@ type Held struct {
 }
 
 // Acquire waits until this candidate leads, and gives its leadership. It is [Elector.Lead] for work that
-// is no function: the work goes on until [Held.Release], and ctx is for the wait alone.
+// is no function: the work goes on until [Held.Release], and ctx is for the wait only.
 //
 // Its error is ctx's, or what Lead returns, such as [ErrClosed] or [ErrObserver].
 func Acquire(ctx context.Context, e Elector) (*Held, error) {
@@ -242,7 +242,7 @@ type duties struct {
 	retired bool // they have all returned, and this member is no candidate
 }
 
-// stand has this member be a candidate, for there is work to do.
+// stand makes this member a candidate, because there is work to do.
 func (d *duties) stand() {
 	d.call(context.Background(), func() {
 		d.leads++

@@ -18,7 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
-// Start is [New], and [Node.Run] on a goroutine of its own. ctx is for the start alone: its end
+// Start is [New], and [Node.Run] on a goroutine of its own. ctx is for the start only: its end
 // does not end a node that runs. The caller ends the node with [Node.Shutdown] or [Node.Close].
 func Start(ctx context.Context, c Config) (*Node, error) {
 	n, err := newNode(ctx, c)

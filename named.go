@@ -204,7 +204,7 @@ type call struct {
 	ended   chan error // has something when it is to return
 }
 
-// standFor has this member stand for elections on behalf of a call.
+// standFor makes this member a candidate of elections on behalf of a call.
 func (m *candidacies) standFor(ctx context.Context, s *call, elections ...*Election) (err error) {
 	if m.cfg.Observer {
 		return m.observes(elections[0].name)
@@ -246,8 +246,8 @@ func (m *candidacies) standFor(ctx context.Context, s *call, elections ...*Elect
 	return cmp.Or(errCall, err)
 }
 
-// withdraw ends a call's standing for some names, or all that it stands for; for names that no second call has
-// this member is no candidate any more.
+// withdraw ends a call's candidacy for some names, or for all of its names. This member is no longer a
+// candidate of the names that no second call has.
 func (m *candidacies) withdraw(s *call, elections ...*Election) {
 	m.call(context.Background(), func() {
 		var over []string
@@ -316,8 +316,8 @@ func (m *candidacies) beginEach(c *candidate, s *call, token Token) {
 	})
 }
 
-// finishedEach: the function has ended by itself. This member stands for that election no
-// more; if something is wrong, for none.
+// finishedEach: the function has ended by itself. This member is no longer a candidate of that
+// election; if something is wrong, of none.
 func (m *candidacies) finishedEach(c *candidate, s *call, err error) {
 	m.call(context.Background(), func() {
 		if m.leaves(s, c.name) {
@@ -351,7 +351,7 @@ func (m *candidacies) tellWork() {
 	m.perform(m.named.Begin(m.now(), names))
 }
 
-// beginNamed counts work in; nil when token has ended, or this member stands no more.
+// beginNamed counts work in; nil when token has ended, or this member is no candidate any more.
 func (m *candidacies) beginNamed(ctx context.Context, name string, token Token) (w *work, c *candidate) {
 	w = m.workIn(ctx, token, func(w *work) bool {
 		c = m.candidates[name]

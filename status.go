@@ -23,8 +23,8 @@ type Role string
 const (
 	RoleLeader    Role = "leader"
 	RoleFollower  Role = "follower"
-	RoleCandidate Role = "candidate" // knows no leader, and stands for election
-	RoleUndefined Role = "undefined" // knows no leader, and stands aside
+	RoleCandidate Role = "candidate" // knows no leader, and is a candidate
+	RoleUndefined Role = "undefined" // knows no leader, and is not a candidate
 )
 
 // Values of [Status].Guarantee.
@@ -56,7 +56,7 @@ type Status struct {
 	Role          Role
 	Electing      bool // it takes part in an election: it awaits answers, or a leader
 	Standing      Standing
-	StandingWhy   string         // why it does not stand, the reason, such as the last output of a failing check; "" when it does
+	StandingWhy   string         // why it is not a candidate, such as the last output of a failing check; "" when it is
 	StandingSince time.Time      // since when Standing holds
 	Leader        ID             // none while undefined
 	LeaderAddress string         // HOST:PORT, empty while undefined
@@ -90,7 +90,7 @@ type Status struct {
 	Lost     map[Cause]uint64  // leaderships ended, by cause
 	Refused  map[string]uint64 // connections refused, by this member or a peer, by reason
 	Bad      map[string]uint64 // frames dropped, by reason
-	Links    int               // connections that stand
+	Links    int               // open connections
 
 	DiskError   string // what is wrong with saving the state; "" when nothing is
 	SavesFailed uint64
@@ -134,7 +134,7 @@ func (n *Node) quorum() *QuorumStatus {
 
 // RingStatus is a member's place in the ring.
 type RingStatus struct {
-	Participating bool // whether it takes part in a contest: the flag of docs/sources.md, "Leader election"
+	Participating bool // whether it takes part in an election: the flag of docs/sources.md, "Leader election"
 	Successor     ID   // the member to which it passes messages on; none while it is alone
 }
 
@@ -147,9 +147,9 @@ type MemberStatus struct {
 	Standing Standing          // as the leader reports it; before that, as the list of members has it
 	Epoch    uint64            // of the token it last acknowledged
 	LastSeen time.Time         // when this member last received from it; zero: never
-	Linked   bool              // whether a connection between it and this member stands
-	Refusal  string            // why the last connection between it and this member was refused; empty once a connection stands
-	Meta     map[string]string // what it publishes of itself; not to be changed
+	Linked   bool              // whether a connection between it and this member is open
+	Refusal  string            // why the last connection between it and this member was refused; empty once a connection is open
+	Meta     map[string]string // its metadata; not to be changed
 	ReapedAt time.Time         // when the leader removes it if it stays away, see [Config].ReapAfter; zero: it does not
 
 	// Unresolved is why the name in Address did not resolve when this member last dialed it. Empty: it did,
@@ -297,7 +297,7 @@ type Standing string
 
 // Standings.
 const (
-	StandingEligible  Standing = "eligible"    // it stands, or leads
+	StandingEligible  Standing = "eligible"    // it is a candidate, or leads
 	StandingUnhealthy Standing = "unhealthy"   // its own check has failed; it leads as a last resort at most
 	StandingResigned  Standing = "resigned"    // it stepped down; until a later leadership ends, or no member leads for 2·T
 	StandingObserver  Standing = "observer"    // it is set up to follow only

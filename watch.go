@@ -55,9 +55,9 @@ const (
 	EventMember   EventKind = "member"   // Member's State has changed
 	EventMeta     EventKind = "meta"     // Member, which may be this member, publishes Meta now
 	EventReady    EventKind = "ready"    // the work of View's leader serves now; only of a leader with [Config.AwaitReady]
-	EventStanding EventKind = "standing" // whether this member stands for election has changed; at first it does
+	EventStanding EventKind = "standing" // whether this member is a candidate has changed; at first it is
 
-	// EventRenewed is of best effort alone: a partition has healed, and the leadership of the
+	// EventRenewed is of best effort only: a partition has healed, and the leadership of the
 	// View goes on under a higher epoch than the smaller side had. Nothing was lost. Work goes on
 	// under the Token that it began with.
 	EventRenewed EventKind = "renewed"
@@ -182,7 +182,7 @@ func (n *Node) Leader() View {
 }
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
-// the process, its machine or its node alone has been stopped for longer than T (on
+// the process, its machine or only its node has been stopped for longer than T (on
 // a different [Wire] for longer than its silence; with a quorum, for as long as its lease) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
 func (n *Node) IsLeader() bool {
 	return n.view().Token.Leader.ID == n.id && n.late() <= 0

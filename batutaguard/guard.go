@@ -46,8 +46,8 @@ type sentry = run.Sentry
 // Close ends the guard's process. It must be called once, after the node has ended.
 func (g *Guard) Close() { g.sentry.Close() }
 
-// Start starts the guard of this process, and starts another a second after that has died. The log receives why
-// a guard attests nothing; nil: it is not logged, and the node's status has it (Unattested).
+// Start starts the guard of this process, and a new guard a second after a guard has died. The log receives the
+// reason why a guard attests nothing; nil: it is not logged, and the node's status has it (Unattested).
 // The caller must call Close once, after the node has ended.
 func Start(log *slog.Logger) (*Guard, error) {
 	self, err := os.Executable()

@@ -19,7 +19,7 @@ type listener struct {
 	fault string // the first
 }
 
-// told is an algorithm with a listener.
+// told is an [election.Algorithm] with a listener.
 type told struct {
 	election.Algorithm
 	by *listener

@@ -2,8 +2,8 @@
 //
 //	gocron.NewScheduler(gocron.WithDistributedLocker(batutagocron.Locker(node)))
 //
-// Use one of Locker and Elector. [Locker] has a leadership wait for a run that has begun, so that no two members run a job at
-// one time, unless the leader is cut off. [Elector] only asks at each scheduled time.
+// Use either Locker or Elector. With [Locker] the next leadership waits for a run that has begun, so no two members run a job
+// at the same time, unless the leader is cut off. [Elector] only asks at each scheduled time.
 package gocron
 
 import (
@@ -29,12 +29,12 @@ func (e elector) IsLeader(context.Context) error {
 
 // Locker permits a job to begin while this candidate leads, and counts its run into that leadership by
 // [batuta.Elector]'s Hold: if the leader resigns or hands over, the next leadership begins after the run. gocron cannot cancel
-// the run. If the leader is cut off, another may begin while the run goes on: fence what it writes.
+// the run. If the leader is cut off, the next leadership may begin while the run goes on: fence what it writes.
 func Locker(e batuta.Elector) gocron.Locker { return locker{e} }
 
 type locker struct{ e batuta.Elector }
 
-// Lock implements [gocron.Locker]. All jobs have the one election; the key is not used.
+// Lock implements [gocron.Locker]. All jobs have the same election; the key is not used.
 func (l locker) Lock(ctx context.Context, _ string) (gocron.Lock, error) {
 	_, release, err := l.e.Hold(context.WithoutCancel(ctx))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// Health sets the status of those services of a health server to SERVING while the candidate of e, whose id is id, leads and
-// is ready, otherwise to NOT_SERVING. It returns when ctx ends, with ctx's error, or when e has ended, with
-// [batuta.ErrClosed]; the status is NOT_SERVING then.
+// Health sets the status of those services of a health server to SERVING while the candidate of e leads and is ready,
+// otherwise to NOT_SERVING; id is the id of that candidate. It returns when ctx ends, with ctx's error, or when e has ended,
+// with [batuta.ErrClosed]; the status is NOT_SERVING then.
 func Health(ctx context.Context, e batuta.Elector, id batuta.ID, server *health.Server, services ...string) error {
 	set := func(status healthpb.HealthCheckResponse_ServingStatus) {
 		for _, name := range services {
@@ -64,7 +64,7 @@ func (builder) Scheme() string { return "leader" }
 func (b builder) Build(_ resolver.Target, conn resolver.ClientConn, o resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel}
-	given := false // an address, which an error alone does not take back
+	given := false // whether an address was given: an error does not take it back
 	forget := func(why error) {
 		if given {
 			conn.UpdateState(resolver.State{})

@@ -25,8 +25,8 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// Lock is a [resourcelock.Interface] of one candidate, for one leadership: after it another Lock is needed, as client-go's
-// users end their process then. It is safe for use by several goroutines.
+// Lock is a [resourcelock.Interface] of a single candidate, for a single leadership: the next leadership needs a new Lock,
+// because the users of client-go end their process after a leadership. It is safe for use by several goroutines.
 type Lock struct {
 	e       batuta.Elector
 	id      batuta.ID
@@ -87,8 +87,8 @@ func (l *Lock) leads() bool {
 	return held != nil && l.ctx.Err() == nil && held.Context().Err() == nil && l.e.IsLeader()
 }
 
-// Get implements [resourcelock.Interface]. The record names the leader that this member knows; each is another, so that
-// client-go counts no time of its own.
+// Get implements [resourcelock.Interface]. The record names the leader that this member knows; each record differs from the
+// record before, so client-go counts no time of its own.
 func (l *Lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	view := l.e.Leader()
 	record := &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 3600, LeaderTransitions: int(view.Token.Epoch), AcquireTime: meta.NewTime(view.Since), RenewTime: meta.NewTime(time.Now())}
@@ -106,8 +106,8 @@ func (l *Lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return l.Update(ctx, r)
 }
 
-// Update implements [resourcelock.Interface]. A record without a holder releases the leadership; the error of another wraps
-// [batuta.ErrNotLeading] unless the Lock has it.
+// Update implements [resourcelock.Interface]. A record without a holder releases the leadership. With a holder, the error
+// wraps [batuta.ErrNotLeading] unless the Lock has the leadership.
 func (l *Lock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
 		l.cancel(nil)

@@ -62,7 +62,7 @@ func Work(p trace.TracerProvider, fn func(context.Context, batuta.Leadership) er
 //
 //   - batuta.is_leader: 1 while this candidate leads, else 0;
 //   - batuta.has_leader: 1 while it knows a leader, else 0;
-//   - batuta.epoch: that of the leadership it follows or holds, else of the last one;
+//   - batuta.epoch: that of the leadership it follows or holds, else of the last leadership;
 //   - batuta.leader_changes: leaderships that it has seen end, by cause;
 //   - batuta.failover: seconds from the last sign of a leadership to the beginning of the next.
 //

@@ -4,8 +4,8 @@
 //		return river.NewClient(driver, &river.Config{PeriodicJobs: jobs, Workers: workers, Queues: queues})
 //	})
 //
-// River elects by its database, and has no interface for another election. So only the leader has a client that takes part in
-// River's election. All other clients have LeaderElectionDisabled: they work jobs.
+// River elects by its database, and has no interface to replace that election. So only the leader has a client that takes part
+// in River's election. All other clients have LeaderElectionDisabled: they work jobs.
 package river
 
 import (
@@ -20,7 +20,7 @@ import (
 // stopTime is how long a client may finish its jobs before their contexts end.
 const stopTime = 10 * time.Second
 
-// Lead has a client of its own run in each leadership of this candidate: create makes it, with the periodic jobs and at least one
+// Lead runs a new client in each leadership of this candidate: create makes it, with the periodic jobs and at least a single
 // queue. At the end of the leadership the client fetches no more; after 10 s the contexts of its jobs end. The next
 // leadership begins when the client has stopped, unless the leader is cut off. Then River's own election, which the client still holds
 // in the database, makes the next client wait.

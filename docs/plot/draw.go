@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Where things stand, in pixels.
+// Positions and sizes, in pixels.
 const (
 	chartWidth, chartHeight = 300, 240
 	left, top, gap          = 60, 40, 80

@@ -22,7 +22,7 @@ import (
 // subject is an algorithm to measure.
 type subject struct {
 	name, colour string
-	dashes       string // of its line, where two lie on each other
+	dashes       string // of its line, if two lines coincide
 	fresh        func() election.Algorithm
 }
 
@@ -35,7 +35,7 @@ func subjects() []subject {
 	}
 }
 
-// cost is what one crash took.
+// cost is what a crash took.
 type cost struct {
 	messages int           // of the contest, from the crash until all agree
 	time     time.Duration // from the crash until all agree

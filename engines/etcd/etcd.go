@@ -172,7 +172,7 @@ func (d denied) Error() string { return string(d) }
 // Is reports whether target is [engines.ErrDenied].
 func (d denied) Is(target error) bool { return target == engines.ErrDenied }
 
-// explain words a refusal of etcd because of the user, the password or the permissions.
+// explain returns the error for a refusal of etcd because of the user, the password or the permissions.
 func (e *Engine) explain(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrUserEmpty):

@@ -9,7 +9,7 @@
 //     the last writes: then there can be two leaders. Elections need a server that no replica ever replaces.
 //   - With appendfsync everysec, the default, a loss of power takes up to two seconds of writes. Set appendfsync always.
 //   - Without appendonly, a restart takes writes. No leadership begins then before the server has run for a lease.
-//   - A server whose maxmemory-policy may evict the hash is refused.
+//   - A server is refused if its maxmemory-policy may evict the hash.
 package redis
 
 import (

@@ -1,5 +1,5 @@
-// Command cron does a job every so often in one of several processes: three
-// replicas of a service, one nightly report.
+// Command cron does a job every so often in only one of several processes: a service has
+// three replicas, and its nightly report is made once.
 //
 //	go run ./examples/cron -id 1 -listen 127.0.0.1:7401 -member 2=127.0.0.1:7402
 //	go run ./examples/cron -id 2 -listen 127.0.0.1:7402 -member 1=127.0.0.1:7401
@@ -52,13 +52,13 @@ func run(ctx context.Context, config batuta.Config, every time.Duration) error {
 		return tick(ctx, every, func() { fmt.Printf("job done by %s in epoch %d\n", l.Token.Leader.ID, l.Token.Epoch) })
 	})
 	if ctx.Err() != nil {
-		return nil // told to end
+		return nil // the process was asked to end
 	}
 	return err
 }
 
 // tick does job now and every so often, until leadership is lost. It returns only
-// between two jobs: until then nobody else leads.
+// between two jobs: the next member leads only after that.
 func tick(ctx context.Context, every time.Duration, job func()) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -1,6 +1,6 @@
-// Command failover is a TCP service of which one process is active and the others
-// stand by: whoever leads listens. All may name one address, as here on one
-// machine, or each its own behind a load balancer.
+// Command failover is a TCP service with an active process and standbys: the leader
+// listens. All processes may have the same address, as here on a single machine, or each
+// its own behind a load balancer.
 //
 //	go run ./examples/failover -id 1 -listen 127.0.0.1:7401 -member 2=127.0.0.1:7402
 //	go run ./examples/failover -id 2 -listen 127.0.0.1:7402 -member 1=127.0.0.1:7401
@@ -46,12 +46,12 @@ func main() {
 	defer node.Close() // hands over
 	err = node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error { return serve(ctx, *service, l) })
 	if ctx.Err() == nil {
-		log.Print(err) // a port in use, say: let another lead
+		log.Print(err) // such as a port in use: a different member shall lead
 	}
 }
 
 // serve answers until leadership is lost. It returns when the port is free and every
-// client gone; only then does another lead.
+// client has left; only then does the next member lead.
 func serve(ctx context.Context, addr string, l batuta.Leadership) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

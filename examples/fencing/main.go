@@ -1,4 +1,4 @@
-// Command fencing counts in a table that all members share, on the leader alone. Each
+// Command fencing counts in a table that all members share, on the leader only. Each
 // write carries the leader's token, and the table refuses it once a later leader has
 // written: a leader that was frozen between its check and its write does no harm when it
 // wakes. It is a module of its own, for the database's sake.
@@ -56,13 +56,13 @@ func run(ctx context.Context, config batuta.Config, table string) error {
 		return count(ctx, register, l.Token) // not l.Fence(): this runs without a quorum, too
 	})
 	if ctx.Err() != nil {
-		return nil // told to end
+		return nil // the process was asked to end
 	}
 	return err
 }
 
-// count adds one now and every second, until leadership is lost or the table knows it
-// to be.
+// count adds 1 now and every second, until leadership is lost, or the table refuses a
+// write because a later leader has written.
 func count(ctx context.Context, register *Register, token batuta.Token) error {
 	for {
 		value, err := register.Add(ctx, token, 1)

@@ -11,13 +11,13 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// ErrFenced says that a later leader has written: the caller has lost leadership, whatever
-// it believes.
+// ErrFenced is returned when a later leader has written: the caller has lost leadership,
+// even if it has not noticed yet.
 var ErrFenced = errors.New("a later leader has written")
 
-// Register is a number in a table that only the latest leader may write. The token stands
-// in the row that it guards, and is compared where the row is written, in one statement:
-// between a check and a write of its own a leader can be stopped for any time.
+// Register is a number in a table that only the latest leader may write. The row that is
+// guarded holds the token, and the statement that writes the row compares it: between a
+// separate check and a write a leader can be stopped for any time.
 type Register struct{ db *sql.DB }
 
 // Open opens the table in a file, and creates both if need be.
@@ -35,13 +35,13 @@ func Open(ctx context.Context, file string) (*Register, error) {
 	return &Register{db}, nil
 }
 
-// Close lets go of the file.
+// Close closes the file.
 func (r *Register) Close() error { return r.db.Close() }
 
-// Add adds n under a leadership and gives the new value, or [ErrFenced] and nothing is
-// written. An epoch belongs to one leadership forever; that holds under a quorum
-// alone. Under another algorithm two sides of a partition may have one epoch, and this
-// lets in whichever comes first.
+// Add adds n under a leadership and returns the new value, or [ErrFenced], and then
+// nothing is written. With a quorum an epoch belongs to a single leadership forever. With
+// the best-effort algorithms two sides of a partition may have the same epoch, and Add
+// accepts the side that writes first.
 func (r *Register) Add(ctx context.Context, t batuta.Token, n int64) (value int64, err error) {
 	const write = `
 		UPDATE register SET value = value + ?1, epoch = ?2, leader = ?3
@@ -54,7 +54,7 @@ func (r *Register) Add(ctx context.Context, t batuta.Token, n int64) (value int6
 	return value, err
 }
 
-// Value is what the register holds, and who has written it last.
+// Value returns what the register holds, and the leader that has written it last.
 func (r *Register) Value(ctx context.Context) (value int64, epoch uint64, leader string, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT value, epoch, leader FROM register WHERE name = 'counter'`).Scan(&value, &epoch, &leader)
 	return value, epoch, leader, err

@@ -1,6 +1,6 @@
 // Command pool is a pool of workers without a fixed boss, as in docs/sources.md, "Scrapper": the
-// leader hands out tasks, the others do them. When the boss dies the next one
-// begins again, so a task must be harmless to do twice.
+// leader hands out tasks, and the rest of the members do them. When the boss dies the next
+// boss begins again, so a task must be harmless to do twice.
 //
 //	go run ./examples/pool 1=127.0.0.1:7401 2=127.0.0.1:7402 3=127.0.0.1:7403  # member 1
 //	go run ./examples/pool 2=127.0.0.1:7402 1=127.0.0.1:7401 3=127.0.0.1:7403  # member 2
@@ -46,7 +46,7 @@ func desk(addr string) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr(), at.Port()+1000)
 }
 
-// boss has each page scraped again and again by whoever asks for work.
+// boss gives a page to scrape to each worker that asks, in turn, again and again.
 func boss(ctx context.Context, l batuta.Leadership) error {
 	listener, err := net.Listen("tcp", desk(os.Args[1][strings.Index(os.Args[1], "=")+1:]).String())
 	if err != nil {
@@ -69,7 +69,7 @@ func boss(ctx context.Context, l batuta.Leadership) error {
 	}
 }
 
-// work does one task; the boss may have died.
+// work does a task; the boss may have died.
 func work(boss netip.AddrPort, id batuta.ID) {
 	if conn, err := net.Dial("tcp", boss.String()); err == nil {
 		defer conn.Close()

@@ -1,5 +1,5 @@
-// Command redirect is an HTTP service of which every member answers reads, and the leader
-// alone takes writes: the others send those to the URL that the leader tells of itself.
+// Command redirect is an HTTP service. Every member answers reads, and only the leader takes
+// writes: the rest redirect a write to the URL that the leader publishes.
 // A client may ask any of them, with -L for curl:
 //
 //	go run ./examples/redirect -id 1 -listen 127.0.0.1:7401 -serve 127.0.0.1:8081 -member 2=127.0.0.1:7402 -member 3=127.0.0.1:7403

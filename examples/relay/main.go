@@ -1,6 +1,6 @@
-// Command relay passes the lines of a chat to everybody in a large overlay: each node gives
-// what is typed to its super peer, which passes it to the others, and these to their clients.
-// When a super peer dies its clients go on with another.
+// Command relay passes the lines of a chat to every node of a large overlay. Each node sends
+// the typed lines to its super peer, which sends them to the rest of the super peers, and each
+// super peer to its clients. When a super peer dies its clients go on with a different super peer.
 //
 //	go run ./examples/relay -id b -listen 127.0.0.1:7601 -join 127.0.0.1:7600 # the first without -join
 package main
@@ -20,8 +20,8 @@ import (
 
 // How far a line has come: the first byte of its packet.
 const (
-	toSuper  = '0' + iota // from who has typed it to its super peer
-	toOthers              // from there to the other super peers
+	toSuper  = '0' + iota // from the node where it was typed to its super peer
+	toOthers              // from there to the rest of the super peers
 	toClient              // from a super peer to its clients
 )
 
@@ -39,7 +39,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	c.Service = lines.LocalAddr().String() // told to all: where lines are sent
+	c.Service = lines.LocalAddr().String() // published to all nodes: where lines are sent
 	node, err := superpeer.Join(context.Background(), c)
 	if err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-// Package follow keeps a reader of events going that has been too far behind.
+// Package follow lets a reader of events go on after it has fallen too far behind.
 package follow
 
 import (
@@ -7,9 +7,9 @@ import (
 	"iter"
 )
 
-// On has what watch gives until ctx ends. Where that ends with an error that is behind, it yields the error,
-// once, and goes on with what another call of watch gives, which begins with what is so then.
-// It ends with any other error, or when watch gives no more.
+// On yields what watch yields, until ctx ends. When watch ends with an error that is behind, On yields
+// the error, calls watch again, and goes on with that, which begins with the state at that time.
+// It ends with any other error, or when watch ends.
 func On[E any](ctx context.Context, behind error, watch func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		for again := true; again; {
@@ -26,8 +26,8 @@ func On[E any](ctx context.Context, behind error, watch func(context.Context) it
 	}
 }
 
-// From has what was taken up before, and from then on what watch gives: a watch for [On] whose
-// place is taken already. It is for one reader.
+// From returns a watch for [On] that has its place already: the first call yields taken, and each
+// later call what watch yields. It is for a single reader.
 func From[E any](taken iter.Seq2[E, error], watch func(context.Context) iter.Seq2[E, error]) func(context.Context) iter.Seq2[E, error] {
 	return func(ctx context.Context) iter.Seq2[E, error] {
 		if now := taken; now != nil {

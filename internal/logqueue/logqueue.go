@@ -1,5 +1,5 @@
-// Package logqueue writes log records beside those who log: a log that nobody reads
-// stops nobody.
+// Package logqueue writes log records on a goroutine of its own: a log that is not read
+// stops no other goroutine.
 package logqueue
 
 import (
@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Size is how many records may wait to be written. What comes on top is dropped
-// and counted.
+// Size is how many records may wait to be written. Further records are dropped and
+// counted.
 const Size = 1024
 
-// Queue is records on their way to their handlers, in order, by one goroutine. How
-// many it had to drop it says in the log itself, as a warning, once it is empty.
+// Queue is the records on their way to their handlers, in order, by a single goroutine.
+// Once it is empty it logs, as a warning, how many records it has dropped.
 type Queue struct {
 	records chan *record
 	dropped atomic.Uint64
@@ -38,7 +38,7 @@ func New() *Queue {
 // Handler puts the records for next into the queue.
 func (q *Queue) Handler(next slog.Handler) slog.Handler { return &handler{next, q} }
 
-// Of is the queue that log's records go by; nil: none.
+// Of is the queue of log's records; nil: there is none.
 func Of(log *slog.Logger) *Queue {
 	if h, ok := log.Handler().(*handler); ok {
 		return h.queue
@@ -55,8 +55,8 @@ func (q *Queue) Dropped() uint64 {
 	return q.dropped.Load()
 }
 
-// Close returns when what waits has been written, or after wait. What comes later is
-// dropped. A handler that never returns keeps its goroutine.
+// Close returns when all waiting records have been written, or after wait. Later records
+// are dropped. A handler that never returns keeps its goroutine.
 func (q *Queue) Close(wait time.Duration) {
 	close(q.ending)
 	late := time.NewTimer(wait)
@@ -69,7 +69,7 @@ func (q *Queue) Close(wait time.Duration) {
 
 func (q *Queue) write() {
 	defer close(q.done)
-	var told uint64
+	var reported uint64
 	for {
 		var r *record
 		select {
@@ -81,16 +81,16 @@ func (q *Queue) write() {
 				return
 			}
 		}
-		_ = r.handler.Handle(r.ctx, r.Record) // a log that fails has nowhere to say so
-		if n := q.Dropped(); n > told && len(q.records) == 0 {
-			tell(r.handler, n-told, n)
-			told = n
+		_ = r.handler.Handle(r.ctx, r.Record) // a log that fails cannot report it
+		if n := q.Dropped(); n > reported && len(q.records) == 0 {
+			report(r.handler, n-reported, n)
+			reported = n
 		}
 	}
 }
 
-// tell says in the log what is missing there.
-func tell(h slog.Handler, missing, all uint64) {
+// report logs how many records are missing in the log.
+func report(h slog.Handler, missing, all uint64) {
 	if !h.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}

@@ -22,7 +22,7 @@ func TestMeasure(t *testing.T) {
 		"internal/i/i.go": "package i\n",
 		"cmd/c/main.go":   "package main\n",
 		"other/go.mod":    "module other\n",
-		"other/o.go":      "package other\n",
+		"other/o.go":      words + "// whose\npackage other\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -42,6 +42,8 @@ func TestMeasure(t *testing.T) {
 		{"tell", "p"}:            4.1,
 		{"one", "p"}:             4.1,
 		{"lines", "the module"}:  49,
+		{"who", "other"}:         4.1, // of 20 times 12 words and 1
+		{"files", "other"}:       0,
 	} {
 		if got[f] != want {
 			t.Errorf("%s of %s: %v, not %v", f.bar, f.of, got[f], want)

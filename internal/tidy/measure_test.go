@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"bytes"
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -20,19 +21,31 @@ import (
 
 // A room is the source of one package, without its tests.
 type room struct {
-	dir   string // below the module's root, with slashes
+	dir   string // below the root of the repository, with slashes
+	inner bool   // it belongs to a module below the main module: only its comments are measured
 	files map[string]*ast.File
 	set   *token.FileSet
 	words comments
 	lines int
 }
 
-// measure gives every figure of the tree that a bar is about, that of the main module.
+// measure gives every figure of the tree that a bar is about: that of the main module, and the
+// words of comments in all modules.
 func measure(t *testing.T, root string) map[figure]float64 {
 	t.Helper()
 	figures := map[figure]float64{}
 	module := func(bar string) figure { return figure{bar, "the module"} }
+	var small comments
 	for _, r := range rooms(t, root) {
+		for bar, rate := range r.words.rates() {
+			figures[figure{bar, cmp.Or(strings.TrimPrefix(r.dir, "."), "batuta")}] = rate
+		}
+		if r.words.all < fewWords {
+			small.add(r.words)
+		}
+		if r.inner {
+			continue
+		}
 		name := r.dir
 		if name == "." {
 			name = "batuta"
@@ -49,26 +62,28 @@ func measure(t *testing.T, root string) map[figure]float64 {
 		for of, n := range r.methods() {
 			figures[figure{"methods", name + "." + of}] = float64(n)
 		}
-		for bar, rate := range r.words.rates() {
-			figures[figure{bar, name}] = rate
-		}
+	}
+	for bar, rate := range small.rates() {
+		figures[figure{bar, "the packages with few comments"}] = rate
 	}
 	return figures
 }
 
-// rooms parses every package of the main module.
+// rooms parses every package of the repository.
 func rooms(t *testing.T, root string) []*room {
 	t.Helper()
-	found := map[string]*room{}
+	found, modules := map[string]*room{}, []string{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, _ := filepath.Rel(root, file)
 		if rel = filepath.ToSlash(rel); d.IsDir() {
-			_, other := os.Stat(filepath.Join(file, "go.mod"))
-			if d.Name() == "testdata" || rel != "." && (strings.HasPrefix(d.Name(), ".") || other == nil) {
+			if d.Name() == "testdata" || d.Name() == "node_modules" || rel != "." && strings.HasPrefix(d.Name(), ".") {
 				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && rel != "." {
+				modules = append(modules, rel+"/")
 			}
 			return nil
 		}
@@ -77,7 +92,8 @@ func rooms(t *testing.T, root string) []*room {
 		}
 		dir := path.Dir(rel)
 		if found[dir] == nil {
-			found[dir] = &room{dir: dir, files: map[string]*ast.File{}, set: token.NewFileSet()}
+			inner := slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(rel, m) })
+			found[dir] = &room{dir: dir, inner: inner, files: map[string]*ast.File{}, set: token.NewFileSet()}
 		}
 		return found[dir].add(path.Base(rel), file)
 	})
@@ -263,9 +279,16 @@ func (c *comments) count(text string) {
 	}
 }
 
+func (c *comments) add(o comments) {
+	c.all, c.who, c.tell, c.one = c.all+o.all, c.who+o.who, c.tell+o.tell, c.one+o.one
+}
+
+// fewWords are too few for a rate: such packages are counted together.
+const fewWords = 200
+
 // rates gives the words of each bar in 1,000, to one decimal; none where there is little to count.
 func (c *comments) rates() map[string]float64 {
-	if c.all < 200 {
+	if c.all < fewWords {
 		return nil
 	}
 	rate := func(n int) float64 { return math.Round(float64(n)*10_000/float64(c.all)) / 10 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// modules are those that others fetch, by their folder.
+// modules are the modules that users fetch, by their folder.
 var modules = map[string]string{
 	"":           "github.com/batuta-dev/batuta",
 	"adapters":   "github.com/batuta-dev/batuta/adapters",

@@ -1,5 +1,5 @@
 // Package access reads what each client of an HTTP API may do, and identifies the clients: by a token, or
-// by the user at the other end of a Unix socket.
+// by the user at the far end of a Unix socket.
 package access
 
 import (
@@ -70,7 +70,7 @@ func (g Grant) Client() string {
 
 const howto = "write a token and its role, such as 'TOKEN operate' or 'TOKEN stand billing-*'; 'user:NAME' in place of a token is a user of a Unix socket"
 
-// ReadFile reads a token file: in each line a token or user:NAME, and its role. After the role stand there are
+// ReadFile reads a token file: in each line a token or user:NAME, and its role. After the role "stand" come
 // the elections. limit=N bounds the candidacies of the client. Its errors quote no token; lines without an
 // error give their grants all the same. nil: the file cannot be read.
 func ReadFile(path string) (grants []Grant, err error) {
@@ -101,7 +101,7 @@ func ReadFile(path string) (grants []Grant, err error) {
 	return grants, errors.Join(wrong...)
 }
 
-// parse reads a line. A token and its role may stand in any order.
+// parse reads a line. A token and its role may come in any order.
 func parse(words []string) (g Grant, err error) {
 	at := slices.IndexFunc(words, func(w string) bool { return roles[w] != Nobody })
 	if at < 0 || at > 1 || len(words) < 2 {
@@ -265,7 +265,7 @@ func (t *Tokens) Of(r *http.Request) (Grant, error) {
 
 type userKey struct{}
 
-// Connection adds the user at the other end of a Unix socket to the context of its requests
+// Connection adds the user at the far end of a Unix socket to the context of its requests
 // (see [http.Server.ConnContext]).
 func Connection(ctx context.Context, c net.Conn) context.Context {
 	if uid, ok := userAt(c); ok {

@@ -9,7 +9,7 @@ import (
 
 const identifiesUsers = true
 
-// userAt gives the number of the user of the process at the other end of a Unix socket.
+// userAt gives the number of the user of the process at the far end of a Unix socket.
 func userAt(c net.Conn) (uid string, ok bool) {
 	u, isUnix := c.(*net.UnixConn)
 	if !isUnix {

@@ -57,7 +57,7 @@ type Client struct {
 	Weighs bool   // a candidacy counts its weight, by which elections move
 }
 
-// State is how a candidacy stands.
+// State is the state of a candidacy.
 type State string
 
 // The states of a candidacy.
@@ -122,7 +122,7 @@ const (
 	disconnected   = "disconnected"   // the connection of a stream has ended
 	expired        = "expired"        // a lease was not renewed
 	unacknowledged = "unacknowledged" // the grace of a stream has passed after a loss
-	failed         = "failed"         // the member cannot stand, or has ended
+	failed         = "failed"         // the member cannot be a candidate, or has ended
 	refused        = "refused"        // beyond Max, or the limit of a client
 )
 
@@ -136,7 +136,7 @@ func (d *Desk) Collect(ch chan<- prometheus.Metric) { d.ended.Collect(ch); d.num
 // request.
 func (d *Desk) Reserve(reserved func(name string) bool) { d.cfg.Reserved = reserved }
 
-// candidacy is a client that stands for an election. The desk's lock guards it.
+// candidacy is a client that is a candidate of an election. The desk's lock guards it.
 type candidacy struct {
 	id     string
 	client Client // that began it
@@ -157,7 +157,7 @@ type candidacy struct {
 	stopped chan struct{} // closed when the work of its leadership has stopped
 	changed chan struct{} // closed and replaced at each change of state
 	gone    bool
-	failure error // why it could not stand
+	failure error // why it could not be a candidate
 }
 
 // Errors of a request.
@@ -177,7 +177,7 @@ func (d *Desk) stand(e Election, c *candidacy) error {
 		q = &queue{desk: d, election: e, weight: c.weight}
 	}
 	if c.counts = 1; c.client.Weighs {
-		c.counts = max(c.weight, q.weight) // with which it goes on when the others end
+		c.counts = max(c.weight, q.weight) // with which the queue goes on when the earlier candidacies end
 	}
 	switch {
 	case d.cfg.Reserved(e.Name()):
@@ -318,7 +318,7 @@ func (c *candidacy) turn(s State, t batuta.Token) {
 	c.changed = make(chan struct{})
 }
 
-// answer gives how a candidacy stands, and a channel that is closed when that changes. over: it has ended.
+// answer gives the state of a candidacy, and a channel that is closed when that changes. over: it has ended.
 func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan struct{}, over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -132,7 +132,7 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, e Election, ask Req
 	d.reply(w, r, c)
 }
 
-// reply answers how a candidacy stands.
+// reply answers with the state of a candidacy.
 func (d *Desk) reply(w http.ResponseWriter, r *http.Request, c *candidacy) {
 	a, _, over, err := d.answer(r.Context(), c)
 	switch {
@@ -151,7 +151,7 @@ func missing(w http.ResponseWriter, e Election, id string) {
 	reply.Fail(w, http.StatusNotFound, "election %q has no candidacy %q here: it has ended, or is another agent's; begin a new one", e.Name(), id)
 }
 
-// stream sends how a candidacy stands, at each change and before valid_ms has passed, until either side ends it.
+// stream sends the state of a candidacy, at each change and before valid_ms has passed, until either side ends it.
 func (d *Desk) stream(w http.ResponseWriter, r *http.Request, c *candidacy) {
 	out := reply.NewLines(w, r)
 	for {

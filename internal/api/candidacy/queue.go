@@ -18,7 +18,7 @@ type queue struct {
 	cancel   context.CancelFunc
 }
 
-// run has the member stand for the election until no candidacy is left.
+// run makes the member a candidate of the election until no candidacy is left.
 func (q *queue) run() {
 	for {
 		ctx, ok := q.more()
@@ -48,7 +48,7 @@ func (q *queue) more() (context.Context, bool) {
 	return ctx, true
 }
 
-// fail ends all candidacies: the member cannot stand.
+// fail ends all candidacies: the member cannot be a candidate.
 func (q *queue) fail(err error) {
 	d := q.desk
 	d.mu.Lock()
@@ -120,7 +120,7 @@ func (q *queue) free(c *candidacy) {
 	q.stopIfEmpty()
 }
 
-// stopIfEmpty has the member stand no more where no candidacy is left.
+// stopIfEmpty ends the member's own candidacy if no candidacy of a client is left.
 func (q *queue) stopIfEmpty() {
 	if len(q.waiting) == 0 && q.holder == nil && q.cancel != nil {
 		q.cancel()

@@ -34,7 +34,7 @@ func (e *Event) size() int { return 128 + len(e.Index) + len(e.JSON) }
 // Names of events in the place of some that are not there: the present view follows.
 const (
 	Behind = "behind" // they are no longer kept
-	Reset  = "reset"  // the index is of another process
+	Reset  = "reset"  // the index is of a different process
 )
 
 // seat is a seat of an election.

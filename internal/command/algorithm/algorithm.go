@@ -21,7 +21,7 @@ func Probes() []string { return []string{"descending", "all"} }
 func New(name, probe string) (election.Algorithm, error) {
 	if name == "quorum" {
 		if slices.Contains(Probes(), probe) {
-			probe = "" // said for all algorithms, whichever it is for
+			probe = "" // the flag of a different algorithm
 		}
 		return newQuorum(probe)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/quorum"
 )
 
-// newQuorum makes one; the option is when the next leader comes.
+// newQuorum makes the algorithm; takeover is the policy by which the next leader begins.
 func newQuorum(takeover string) (election.Algorithm, error) {
 	a := quorum.New(quorum.WithTakeover(quorum.Takeover(cmp.Or(takeover, string(quorum.TakeoverLease)))))
 	return a, a.Validate()

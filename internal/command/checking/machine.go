@@ -17,7 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
-// own is where the others reach this member; "": that is settled when it starts.
+// own is the address at which members reach this member; "": that is settled when it starts.
 func (p *Plan) own() string {
 	for _, t := range p.Members {
 		if t.ID == p.ID && p.ID != election.None {
@@ -40,8 +40,8 @@ func (p *Plan) machine() []Finding {
 	return slices.Concat(p.addresses(), p.disk())
 }
 
-// addresses finds a listen address that this machine does not have, or at which no other
-// machine reaches it.
+// addresses finds a listen address that this machine does not have, or that is not reachable
+// from outside.
 func (p *Plan) addresses() []Finding {
 	host, _, err := net.SplitHostPort(p.Listen)
 	if err != nil || host == "" {

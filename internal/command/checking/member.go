@@ -266,7 +266,7 @@ func sameAddress(a, b string) bool {
 	first, err := netip.ParseAddrPort(a)
 	second, other := netip.ParseAddrPort(b)
 	if err != nil || other != nil {
-		return err != nil || other != nil // a name may stand for the other's address
+		return err != nil || other != nil // the name may resolve to the same address
 	}
 	return first == second
 }
@@ -274,7 +274,7 @@ func sameAddress(a, b string) bool {
 // endsSoon is when an alert about a certificate begins, too: docs/monitoring.md.
 const endsSoon = 14 * 24 * time.Hour
 
-// ending reports whether a certificate ends soon, for one that lasts so long.
+// ending reports whether a certificate ends soon, in proportion to its life.
 func ending(life security.Span) bool {
 	left := time.Until(life.To)
 	return !life.To.IsZero() && left < endsSoon && left < life.To.Sub(life.From)/5

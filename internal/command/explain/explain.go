@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 )
 
-// Change is one change of leadership as a member has detected it.
+// Change is a change of leadership as a member has detected it.
 type Change struct {
 	Time      api.Stamp `json:"time"`       // of the loss; where nothing was lost, of the new leadership
 	Lost      *string   `json:"lost"`       // the leader until then; null: none was known

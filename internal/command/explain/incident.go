@@ -56,7 +56,7 @@ func Gather(ctx context.Context, asked *api.Client, also []string, access api.Ac
 	}
 	asking.Wait()
 	for _, w := range others {
-		if w.Error != "" || !slices.ContainsFunc(in.Members, func(m Witness) bool { return m.ID == w.ID }) { // two addresses may be of one agent
+		if w.Error != "" || !slices.ContainsFunc(in.Members, func(m Witness) bool { return m.ID == w.ID }) { // two addresses may be of the same agent
 			in.Members = append(in.Members, w)
 		}
 	}

@@ -31,7 +31,7 @@ type Node interface {
 // environment describes the event.
 type Config struct {
 	OnLead   []string      // this member leads
-	OnLose   []string      // leadership of this member has ended; and at the start, before any other hook
+	OnLose   []string      // leadership of this member has ended; and at the start, as the first hook
 	OnChange []string      // a leadership of any member has begun or ended
 	Timeout  time.Duration // after which a hook is killed, with its process group
 	Logger   *slog.Logger

@@ -190,10 +190,10 @@ func (j *journal) Known() time.Time {
 	return last
 }
 
-// Tell implements [run.TickLog].
-func (j *journal) Tell(ctx context.Context, tick time.Time) error {
+// Publish implements [run.TickLog].
+func (j *journal) Publish(ctx context.Context, tick time.Time) error {
 	j.tick, j.byHand = tick, false
-	return j.tickLog.Tell(ctx, tick)
+	return j.tickLog.Publish(ctx, tick)
 }
 
 // Changed implements [schedule.Watcher].

@@ -90,7 +90,7 @@ func TestMetadataOfClientsStandsBesideThatOfJobs(t *testing.T) {
 		c.StartAll()
 		c.Agree("1")
 		b := booked(c.Node("1"), "a")
-		if err := (tickLog{&b.ticks, markOf("a")}).Tell(t.Context(), time.Unix(60, 0)); err != nil {
+		if err := (tickLog{&b.ticks, markOf("a")}).Publish(t.Context(), time.Unix(60, 0)); err != nil {
 			t.Fatal(err)
 		}
 		n := Node{c.Node("1"), b}

@@ -78,8 +78,8 @@ func (l tickLog) Known() time.Time {
 	return last
 }
 
-// Tell implements [run.TickLog]. Ticks that fall due together are published together.
-func (l tickLog) Tell(ctx context.Context, tick time.Time) error {
+// Publish implements [run.TickLog]. Ticks that fall due together are published together.
+func (l tickLog) Publish(ctx context.Context, tick time.Time) error {
 	return l.publish(ctx, func() { l.own[l.mark] = tick })
 }
 
@@ -90,11 +90,11 @@ func (t *ticks) publish(ctx context.Context, change func()) error {
 	t.version++
 	version := t.version
 	t.mu.Unlock()
-	return t.tell(ctx, version)
+	return t.send(ctx, version)
 }
 
-// tell publishes the metadata unless that version is published already.
-func (t *ticks) tell(ctx context.Context, version int) error {
+// send publishes the metadata unless that version is published already.
+func (t *ticks) send(ctx context.Context, version int) error {
 	t.telling.Lock()
 	defer t.telling.Unlock()
 	if t.told >= version {

@@ -51,7 +51,7 @@ func (r *runs) follow(t *testing.T, k *ticks, node *batuta.Node, job, spec strin
 		t.Fatal(err)
 	}
 	log := tickLog{k, markOf(job)}
-	ticker := &schedule.Ticker{Schedule: s, Known: log.Known, Tell: func(ctx context.Context, tick time.Time) { log.Tell(ctx, tick) }}
+	ticker := &schedule.Ticker{Schedule: s, Known: log.Known, Publish: func(ctx context.Context, tick time.Time) { log.Publish(ctx, tick) }}
 	go node.Election(job).Lead(t.Context(), func(ctx context.Context, _ batuta.Leadership) error {
 		for {
 			tick, err := ticker.Await(ctx)

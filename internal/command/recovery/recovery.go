@@ -1,5 +1,5 @@
-// Package recovery makes a member whose majority is lost for good the only voter of its
-// cluster.
+// Package recovery recovers a cluster that has lost its majority permanently: it makes a
+// remaining member the only voter.
 package recovery
 
 import (
@@ -172,7 +172,7 @@ func (c *command) refuse(ctx context.Context, voters []election.Member) error {
 	return nil
 }
 
-// plan says what is found, what will be and what is lost.
+// plan describes what is found, what will change and what is lost.
 func (c *command) plan(r quorum.Recovered) string {
 	var b strings.Builder
 	var voters, newcomers []string

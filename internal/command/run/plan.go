@@ -26,7 +26,7 @@ type Plan struct {
 // TickLog is where members publish the ticks of a job.
 type TickLog interface {
 	Known() time.Time // the last tick of any member; zero: none
-	Tell(ctx context.Context, tick time.Time) error
+	Publish(ctx context.Context, tick time.Time) error
 }
 
 // Journal is a [TickLog] that also receives reports on the runs of a job.
@@ -86,8 +86,8 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 		watcher, r.journal = j, j
 	}
 	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed, Known: log.Known, Watcher: watcher,
-		Tell: func(ctx context.Context, tick time.Time) {
-			if err := log.Tell(ctx, tick); err != nil && ctx.Err() == nil {
+		Publish: func(ctx context.Context, tick time.Time) {
+			if err := log.Publish(ctx, tick); err != nil && ctx.Err() == nil {
 				r.cfg.Logger.Error("the other members are not notified of this tick; the next leader may run it again", "tick", tick, "error", err)
 			}
 		}}
@@ -105,15 +105,15 @@ func (l metaLog) Known() time.Time {
 	return lastTick(status.Members)
 }
 
-func (l metaLog) Tell(ctx context.Context, tick time.Time) error {
+func (l metaLog) Publish(ctx context.Context, tick time.Time) error {
 	return l.SetMeta(ctx, l.plan.meta(tick))
 }
 
 // noLog is for members that cannot publish ticks.
 type noLog struct{}
 
-func (noLog) Known() time.Time                      { return time.Time{} }
-func (noLog) Tell(context.Context, time.Time) error { return nil }
+func (noLog) Known() time.Time                         { return time.Time{} }
+func (noLog) Publish(context.Context, time.Time) error { return nil }
 
 // lastTick returns the latest tick of any member. A tick in the future comes from a wrong clock or
 // a malicious member: it must not stop the schedule.

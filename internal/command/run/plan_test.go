@@ -105,11 +105,11 @@ type diary struct {
 	list  chan string
 }
 
-func (*diary) Known() time.Time                      { return time.Now() }
-func (*diary) Tell(context.Context, time.Time) error { return nil }
-func (*diary) Missed(int)                            {}
-func (*diary) Paused() bool                          { return false }
-func (*diary) Changed() <-chan struct{}              { return nil }
+func (*diary) Known() time.Time                         { return time.Now() }
+func (*diary) Publish(context.Context, time.Time) error { return nil }
+func (*diary) Missed(int)                               {}
+func (*diary) Paused() bool                             { return false }
+func (*diary) Changed() <-chan struct{}                 { return nil }
 func (d *diary) Asked(context.Context) bool {
 	again := d.asked.Swap(true)
 	if again {

@@ -137,9 +137,9 @@ type Ticker struct {
 	// Known returns the last tick that began on any member, as far as this member knows, or since
 	// when a member could begin one; zero: not known.
 	Known func() time.Time
-	// Tell publishes a tick to the members that can be reached, before its run begins. It reports
+	// Publish publishes a tick to the members that can be reached, before its run begins. It reports
 	// its own errors.
-	Tell func(ctx context.Context, tick time.Time)
+	Publish func(ctx context.Context, tick time.Time)
 	// SkipMissed skips ticks that fell due while no member led, or while a run lasted.
 	SkipMissed bool
 	Watcher    Watcher // nil: none
@@ -179,7 +179,7 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 		due := t.Schedule.Latest(t.last, now)
 		if !due.IsZero() && t.watcher().Paused() {
 			t.last = due
-			t.Tell(ctx, due)
+			t.Publish(ctx, due)
 			continue
 		}
 		if t.SkipMissed && !due.IsZero() && now.Sub(due) > TooLate {
@@ -189,7 +189,7 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 		if !due.IsZero() {
 			t.missed(due)
 			t.last = due
-			t.Tell(ctx, due)
+			t.Publish(ctx, due)
 			return due, ctx.Err()
 		}
 		next := t.Schedule.Next(later(now, t.last))
@@ -213,7 +213,7 @@ func (t *Ticker) takeOver(ctx context.Context) error {
 		t.last = later(t.last, now)
 	}
 	if !t.last.Equal(before) {
-		t.Tell(ctx, t.last)
+		t.Publish(ctx, t.last)
 	}
 	return ctx.Err()
 }

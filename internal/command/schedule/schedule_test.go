@@ -122,7 +122,7 @@ func (c *crew) Changed() <-chan struct{} { return c.changed }
 func (c *crew) ticker(t *testing.T, spec string, skip bool) *schedule.Ticker {
 	return &schedule.Ticker{Schedule: parse(t, spec), SkipMissed: skip, Watcher: c,
 		Known: func() time.Time { return c.told },
-		Tell: func(_ context.Context, tick time.Time) {
+		Publish: func(_ context.Context, tick time.Time) {
 			if tick.Before(c.told) {
 				t.Errorf("%s is told after %s", tick, c.told)
 			}

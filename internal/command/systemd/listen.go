@@ -40,7 +40,7 @@ func Await(ready func()) (set string, end func(), err error) {
 
 const variable = "NOTIFY_SOCKET="
 
-// Remove removes the socket of [Await] that an environment names, whose process may have died.
+// Remove removes the socket of [Await] that an environment names. Its process may have died.
 func Remove(env []string) {
 	for _, e := range env {
 		if path, ok := strings.CutPrefix(e, variable); ok && os.Remove(path) == nil {

@@ -1,4 +1,4 @@
-// Package systemd tells the service manager how this process is, as sd_notify(3)
+// Package systemd sends the state of this process to the service manager, as sd_notify(3)
 // describes it: datagrams of NAME=VALUE lines to the socket that NOTIFY_SOCKET names.
 package systemd
 
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Notifier tells a service manager. A nil Notifier tells nobody, which is right
-// where there is none.
+// Notifier notifies a service manager. A nil Notifier sends nothing: there is no service
+// manager.
 type Notifier struct {
 	conn *net.UnixConn
 	beat time.Duration
@@ -34,7 +34,7 @@ func Open(lookup func(string) (string, bool), pid int) (*Notifier, error) {
 	return &Notifier{conn, watchdog(lookup, pid)}, nil
 }
 
-// watchdog is how often the manager wants to hear from pid; 0: never.
+// watchdog is half the time that the manager waits for a message from pid; 0: it does not wait.
 func watchdog(lookup func(string) (string, bool), pid int) time.Duration {
 	if whose, ok := lookup("WATCHDOG_PID"); ok && whose != strconv.Itoa(pid) {
 		return 0
@@ -47,21 +47,21 @@ func watchdog(lookup func(string) (string, bool), pid int) time.Duration {
 	return time.Duration(us) * time.Microsecond / 2 // as sd_watchdog_enabled(3) advises
 }
 
-// Ready tells that the service has started.
+// Ready reports that the service has started.
 func (n *Notifier) Ready() error { return n.tell("READY=1") }
 
-// Stopping tells that the service ends.
+// Stopping reports that the service ends.
 func (n *Notifier) Stopping() error { return n.tell("STOPPING=1") }
 
-// Status tells a line for a person.
+// Status sends a line for people to read.
 func (n *Notifier) Status(line string) error {
 	return n.tell("STATUS=" + strings.ReplaceAll(line, "\n", " "))
 }
 
-// Alive tells that the service does its work.
+// Alive reports that the service does its work.
 func (n *Notifier) Alive() error { return n.tell("WATCHDOG=1") }
 
-// Beat is how often Alive is wanted; 0: not at all.
+// Beat is the time between two calls of Alive; 0: none are needed.
 func (n *Notifier) Beat() time.Duration {
 	if n == nil {
 		return 0

@@ -49,7 +49,7 @@ func (a *Alarms) Extend(name string, at time.Time) {
 	a.extend(at, func(other string) bool { return other == name })
 }
 
-// ExtendOthers does so with each timer whose name does not begin with prefix.
+// ExtendOthers does so with each timer, except those with a name that begins with prefix.
 func (a *Alarms) ExtendOthers(prefix string, at time.Time) {
 	a.extend(at, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }

@@ -1,10 +1,10 @@
 // Package attest proves that a leadership is over: its process is dead, and nothing of its
 // work is left.
 //
-// A leader announces a commitment to each voter, the hash of a secret that its guard alone has
-// beside it. The guard is a process on the same machine, which sends the secret once it has
+// A leader announces a commitment to each voter: the hash of a secret that only the leader and its
+// guard have. The guard is a process on the same machine, which sends the secret once it has
 // seen the end of the leader's process and of its work. The secret opens the commitment of that
-// leadership alone.
+// leadership only.
 package attest
 
 import (

@@ -82,7 +82,7 @@ func (d *Detector) Greet(now time.Time) {
 	}
 }
 
-// Reported says whether the leader is known by reports of members only.
+// Reported is whether the leader is known by reports of members only.
 func (d *Detector) Reported() bool { return d.leaderAt.IsZero() }
 
 // Age is the time since the leader itself was received; negative when it was not in this

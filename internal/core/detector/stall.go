@@ -5,7 +5,7 @@ import "time"
 // This file has this process's own stalls. They look like the silence of a leader: what has
 // arrived meanwhile waits to be read.
 
-// Oversleep notes that the step of now was due at deadline (zero: no step was). One that is
+// Oversleep notes that the step of now was due at deadline (zero: no step was). A step that is
 // later by more than half a heartbeat shows that this process was stopped. A member then
 // counts as silent only after as much time again, a heartbeat at most. Less is the noise of
 // any machine.

@@ -1,6 +1,6 @@
 package epoch
 
-// Health says whether a disk can be relied on. A disk may refuse a write, be slow, or not
+// Health is whether a disk can be relied on. A disk may refuse a write, be slow, or not
 // answer at all. A member that cannot write in time leaves leadership to the rest.
 //
 // A disk that was slow would be slow again if this member were elected, and leadership would

@@ -1,9 +1,9 @@
-// Package epoch has the epochs of one member: the highest that it has seen, what its disk
+// Package epoch has the epochs of a member: the highest that it has seen, what its disk
 // has, and whether the disk can be relied on. It is a part of the best-effort core.
 //
 // The rule is that of docs/sources.md, "Epochs": a candidate takes the epoch above all that
 // it has seen, and a member sends an epoch only when it is on its disk. So no member leads
-// twice in one epoch, not even after a restart.
+// twice in the same epoch, not even after a restart.
 //
 // The package assumes that a write which the disk has confirmed survives, and that a write
 // which has failed or hangs may or may not be there later. It promises that [Disk.Write] never
@@ -27,7 +27,7 @@ const (
 	leapEvery = time.Hour
 )
 
-// Seen is the epochs that there are, as one member has detected. A copy is independent.
+// Seen is the epochs that a member has seen. A copy is independent.
 type Seen struct {
 	highest uint64
 	held    uint64 // the highest under which any member has led or followed

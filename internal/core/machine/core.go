@@ -49,7 +49,7 @@ type Core interface {
 	Deadline() (time.Time, bool)
 
 	Self() election.Rank            // this member, as it ranks now
-	Standing() election.Eligibility // why it is no candidate; [election.Eligible] when it is one
+	Standing() election.Eligibility // why it is no candidate; [election.Eligible] when it is a candidate
 	View() election.Token           // the leadership that holds for it; zero: none
 	Held() election.Token           // the highest leadership that it has on disk
 	Highest() uint64                // the highest epoch that it has seen anywhere

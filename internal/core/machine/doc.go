@@ -10,8 +10,8 @@
 // # How to read it
 //
 // [Machine.Step] dispatches an event to the part that it is for. A Machine is in one
-// [tenure.Phase] at a time, by a table of moves. It is a stack of parts: each holds the one below
-// by value and calls it, and none can reach one above. From the lowest:
+// [tenure.Phase] at a time, by a table of moves. It is a stack of parts: each holds the part below
+// by value and calls it, and cannot reach a part above. From the lowest:
 //
 //   - ground: the configuration, the time, the actions of a Step, and the packages alarm, detector,
 //     epoch, tenure and pause

@@ -13,7 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// ground is what all parts stand on: the configuration, the time and the actions of a Step, and the
+// ground is the state below all parts: the configuration, the time and the actions of a Step, and the
 // parts that have packages of their own.
 type ground struct {
 	cfg    Config

@@ -13,7 +13,7 @@ import (
 // handover is what is left of leaderships that end.
 type handover struct {
 	working bool   // user work of a leadership of ours still runs
-	doubts  string // why we ask then before we stand again; empty: we need not
+	doubts  string // why we ask then before we are a candidate again; empty: we need not
 }
 
 // stepDown gives leadership away.
@@ -47,7 +47,7 @@ func (m *elector) giveUp(cause election.Cause, why, doubts string) {
 // release notifies the members that the leadership is over.
 func (m *elector) release() {
 	m.tenure.Drained(m.phaseWithoutLeader())
-	m.contestBegins() // what the others said while they followed is old
+	m.contestBegins() // what members reported while they followed is old
 	m.reconsider()
 	heir := m.heir
 	if m.doubts != "" || !m.fit(heir) { // a different member may lead: a candidate asks before it claims
@@ -329,9 +329,9 @@ func (m *elector) campaign() {
 	m.preempt()
 }
 
-// What follows hands leadership over to a member by name. The leader steps down and names its heir. The
-// heir claims at once, and the rest leave the contest to it for T. Then they ask all members who leads,
-// because the heir may have claimed.
+// What follows hands leadership over to a member by name. The leader steps down and names the heir,
+// the transfer target. The heir claims at once, and the rest start no election for T. Then they ask all
+// members for the leader, because the heir may have claimed.
 
 // inheritance is the member to which leadership is left, by its last leader or, while we drain, by
 // us.
@@ -358,7 +358,7 @@ func (m *elector) transfer(to election.ID) {
 	m.stepDown("it hands over to " + string(to))
 }
 
-// inherits has a contest wait for the heir, which claims instead of beginning a contest.
+// inherits makes an election wait for the heir, which claims instead of starting an election.
 func (m *elector) inherits() bool {
 	switch {
 	case m.heir == election.None:
@@ -372,7 +372,7 @@ func (m *elector) inherits() bool {
 	return true
 }
 
-// missHeir begins the contest that waited, when the heir cannot take leadership any more.
+// missHeir starts the election that waited, when the heir cannot take leadership any more.
 func (m *elector) missHeir() {
 	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
 		return
@@ -380,7 +380,7 @@ func (m *elector) missHeir() {
 	m.unclaimed(m.heir, "it is down, or stands no more", false)
 }
 
-// unclaimed begins it because the heir has not claimed.
+// unclaimed starts it because the heir has not claimed.
 func (m *elector) unclaimed(heir election.ID, why string, silent bool) {
 	m.disinherit()
 	if m.undecided() {

@@ -146,7 +146,7 @@ func (m *inquiry) askAgain() {
 // receives it with each acknowledgement and passes it on in its heartbeats, because its followers do not
 // receive each other.
 
-// poll asks those that may claim, too, whether they stand.
+// poll asks those that may claim, too, whether they are candidates.
 type poll struct {
 	contestAt time.Time // what members reported before is old: the contest has begun since
 	polledAt  time.Time // when we began to ask higher members whether they are candidates; zero: we do not
@@ -156,11 +156,11 @@ type poll struct {
 func (p *poll) polls(since time.Time) { p.polledAt = since }
 
 // pollsHigher asks those higher members whose last report makes a claim unsafe. A member that was
-// no candidate, as it reported before this contest or while it still asked for a leader, may be
+// no candidate, as it reported before this election or while it still asked for a leader, may be
 // about to claim, too. So may a candidate that was received since and has not reported that it
-// takes the contest over, and a resigned member that stands next: a round of a ring goes past it
-// when it has yet to find the leadership lost. No further member is waited for, and none gets a second turn: a program
-// with a different idea of rank may be a candidate and never take over.
+// takes the election over, and a resigned member that is the next candidate: a round of a ring goes
+// past it when it has yet to find the leadership lost. No further member is waited for, and none gets a
+// second turn: a program with a different idea of rank may be a candidate and never take over.
 func (m *inquiry) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false

@@ -197,8 +197,8 @@ func (c *connections) defersClaim() bool {
 	return c.replacing
 }
 
-// Admit reports whether a connection on which a process presents itself as
-// peer may stand: nil, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
+// Admit returns nil if a connection on which a process presents itself as
+// peer may stay open, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
 // [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.
 func (m *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]

@@ -15,7 +15,7 @@ import (
 // Machine is a member of an election: membership, detector, timers and the algorithm behind one
 // Step.
 //
-// It stands on its parts, one on the next: each calls those below it, and none can reach one above.
+// It is a stack of parts: each calls the parts below it, and cannot reach a part above.
 // It is not safe for concurrent use; a single driver owns it.
 type Machine struct{ listing }
 

@@ -230,11 +230,11 @@ type standing struct {
 	lastResort bool      // it is a candidate all the same: no healthy member leads, nor is in reach
 	retired    bool      // there is nothing to do for this member as a leader
 	declined   time.Time // when it last replied that it is no candidate to a member that may claim; zero: all have been asked since
-	resigned   uint64    // we stand aside until a leadership above this epoch that lasted has ended; 0: we do not
+	resigned   uint64    // this member is no candidate until a leadership above this epoch that lasted has ended; 0: it has not resigned
 }
 
-// resignUntilAbove has this member stand aside until a leadership above epoch has ended that
-// lasted for 2·T; with 0 it stands again.
+// resignUntilAbove ends this member's candidacy until a leadership above epoch has ended that
+// lasted for 2·T; with 0 it is a candidate again.
 func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
 
 // declines notes when this member has replied that it is no candidate; zero: that holds no more.
@@ -249,7 +249,7 @@ func (m *stance) eligibility() election.Eligibility {
 		return election.IneligibleClosing
 	case m.cfg.Observer:
 		return election.IneligibleObserver
-	case m.unhealthy && !m.lastResort: // before what keeps it from the cluster's own lead alone
+	case m.unhealthy && !m.lastResort: // before the reasons that concern only the leadership of the cluster
 		return election.IneligibleUnhealthy
 	case m.disk.Unfit():
 		return election.IneligibleUnsaved
@@ -296,7 +296,7 @@ func (m *stance) eligible(peer *member) bool {
 	return false
 }
 
-// reconsider has a member that stands aside stand after all, if no leader
+// reconsider makes a member that is no candidate a candidate after all, if no leader
 // appears within 2·T.
 func (m *stance) reconsider() {
 	if m.tenure.Draining() {

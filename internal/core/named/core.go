@@ -96,8 +96,8 @@ func New(c Config) *Core {
 	return out
 }
 
-// settles is how long a new coordinator waits for what is held under an earlier coordinator,
-// whose times may differ.
+// settles is how long a new coordinator waits for what is held under an earlier coordinator: the
+// times of the earlier coordinator may differ.
 func (c *Core) settles() time.Duration {
 	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
 		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
@@ -220,7 +220,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 }
 
 // coordinator is the member that coordinates, as far as this member knows. A leader of the
-// cluster whose own work has still to stop goes on: no member may begin before that.
+// cluster goes on until its own work has stopped: no member may begin before that.
 func (c *Core) coordinator() election.Token {
 	if v := c.View(); v.Defined() || c.office == nil {
 		return v

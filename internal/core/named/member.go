@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// member is what this member stands for and leads.
+// member is what this member is a candidate of and leads.
 type member struct {
 	campaigns map[string]Candidacy
 	holds     map[string]*hold
@@ -48,13 +48,13 @@ func (m *member) reset() {
 	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
 }
 
-// Stand is a name that a member stands for, and how.
+// Stand is a name of which a member is a candidate, and how.
 type Stand struct {
 	Name string
 	Candidacy
 }
 
-// Campaign has this member stand for elections. They have been checked.
+// Campaign makes this member a candidate of elections. They have been checked.
 func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
 	c.wake(now)
 	for _, s := range stands {
@@ -71,7 +71,7 @@ func (c *Core) Full(name string, others int) bool {
 	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns))+others >= MaxElections
 }
 
-// Withdraw has it stand for some no more; what it leads of them it gives away.
+// Withdraw ends its candidacy for some names; it hands over those of them that it leads.
 func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
 	c.wake(now)
 	for _, name := range names {

@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// office is the state of a coordinator: it lasts for one leadership of the cluster.
+// office is the state of a coordinator: it lasts for a leadership of the cluster.
 type office struct {
 	c        *Core
 	token    election.Token
@@ -22,7 +22,7 @@ type office struct {
 	todo     []*contest             // that may have a seat to fill
 	changed  []*contest             // with seats to publish
 	drains   bool                   // the drained members have changed
-	moving   map[key]*contest       // seats whose leader was asked to release them
+	moving   map[key]*contest       // seats that their leader was asked to release
 	releases map[election.ID][]Seat // to be asked for
 	spent    bool                   // its epoch has no more numbers
 	uneven   bool                   // shares are to be looked at
@@ -47,7 +47,7 @@ type peer struct {
 	differs     bool      // matches; differs: it has reported that it does not
 	silent      bool      // nothing was received for so long that all it led is over
 	known       bool      // it has reported everything in this coordinator's time
-	names       int       // that it stands for
+	names       int       // of which it is a candidate
 	leads       int       // seats that it leads
 	load        int       // what those cost it, and what it is meant to lead
 	able        bool      // see refit
@@ -128,7 +128,7 @@ func (o *office) wanted() []*contest {
 	return list
 }
 
-// reconsider has all looked at for which a member stands.
+// reconsider marks for a check each name of which a member is a candidate.
 func (o *office) reconsider(p *peer) {
 	for _, k := range o.contests.ordered() {
 		if !k.todo && k.candidate(p) != nil {

@@ -183,7 +183,7 @@ func hashText(text string, h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// emptied returns a map without entries: a new map if it had many, whose room it would keep.
+// emptied returns a map without entries: a new map if it had many, because it would keep their room.
 func emptied[K comparable, V any](m map[K]V) map[K]V {
 	if len(m) > 64 {
 		return map[K]V{}

@@ -7,7 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Side is the members that follow one leadership.
+// Side is the members that follow a leadership.
 type Side struct {
 	Leader election.Rank
 	Size   int    // how many acknowledge the leader, itself included; 0: not known
@@ -18,12 +18,12 @@ type Side struct {
 
 // Outweighs reports whether the leadership of s goes on where it meets that of o: more members
 // follow it, or as many and its leader ranks higher. Without preemption the leadership that
-// began first goes on instead. It is false while either size is not known. Of two sides at most
-// one outweighs the other, so two leaders that compare the same figures agree.
+// began first goes on instead. It is false while either size is not known. For any two sides it is
+// true in at most one direction, so two leaders that compare the same figures agree.
 //
 // A follower compares its side with a leadership that has just begun in a different way. Its own
-// leader may have crashed a moment ago, and the next leader then has all other members of the side.
-// The follower stays only if less than half of its side may follow that one.
+// leader may have crashed a moment ago, and the next leader then has the rest of the side.
+// The follower stays only if less than half of its side may follow the new leadership.
 func (s Side) Outweighs(o Side, preempt bool) bool {
 	switch {
 	case s.Size == 0 || o.Size == 0 || s.Young:

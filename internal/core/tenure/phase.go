@@ -62,7 +62,7 @@ func (t *Tenure) Moved() (from, to Phase, wrong bool) {
 	return t.phase, t.phase, false
 }
 
-// Drained moves a member to that phase whose work has still to stop: it need not any more.
+// Drained moves a member to phase p if its work had still to stop: that wait is over.
 func (t *Tenure) Drained(p Phase) {
 	if t.Draining() {
 		t.Enter(p)

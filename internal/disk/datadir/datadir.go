@@ -19,8 +19,8 @@ func uncreated(err error) error {
 }
 
 // Lock creates dir, mode 0700, if need be, and locks the file of that name in it. It refuses a
-// directory that other users may write, or in which they may write one of files. Closing the
-// result releases the lock, as the end of the process does.
+// directory in which further users may write, or in which they may write any of files. Closing
+// the result releases the lock, as the end of the process does.
 func Lock(dir, name string, files ...string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, uncreated(err))

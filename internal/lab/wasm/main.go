@@ -1,7 +1,7 @@
 //go:build js && wasm
 
 // Command wasm is the lab's simulator for a browser: it sets the global object batuta,
-// whose functions take and give text, JSON where it is more than a line.
+// and the functions of that object take and return text, JSON if it is more than a line.
 //
 //	GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w' ./internal/lab/wasm
 package main
@@ -32,7 +32,7 @@ func main() {
 		"exploreScript": page.Call(func(a []js.Value) any { return edited(exploration.Script(a[0].Int(), a[1].Int())) }),
 		"explorePlaces": page.Call(func(a []js.Value) any {
 			var list []int
-			_ = json.Unmarshal([]byte(a[0].String()), &list) // of the page's own making; else there are none
+			_ = json.Unmarshal([]byte(a[0].String()), &list) // written by the page itself; if it is invalid there are no places
 			places := []player.Place{}
 			for _, no := range list {
 				places = append(places, exploration.Place(no))
@@ -53,7 +53,7 @@ func main() {
 	})
 }
 
-// exploration is the one that goes on: the page asks for one state after the other.
+// exploration is the present exploration: the page asks for its states in turn.
 var exploration *player.Exploration
 
 func insert(a []js.Value) any {
@@ -70,6 +70,6 @@ func edited(text string, err error) any {
 }
 
 func soakConfig(v js.Value) (c player.SoakConfig) {
-	_ = json.Unmarshal([]byte(v.String()), &c) // of the page's own making; else nothing is soaked
+	_ = json.Unmarshal([]byte(v.String()), &c) // written by the page itself; if it is invalid nothing is soaked
 	return c
 }

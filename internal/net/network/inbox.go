@@ -1,7 +1,7 @@
 package network
 
-// Turn is the right to use what a node's loop owns. A goroutine receives from it to have the turn,
-// and sends to give it back: the loop, or one that has read what arrived, and need not wake the loop.
+// Turn is the right to use what a node's loop owns. A goroutine receives from it to have the turn, and
+// sends to give it back: the loop, or a goroutine that has read a message and need not wake the loop.
 type Turn chan struct{}
 
 // waiting is how many goroutines of an Inbox may wait for a turn at the same time. The loop waits for

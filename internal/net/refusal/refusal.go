@@ -11,17 +11,17 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on the lines of one Log.
+// Bounds on the lines of a Log.
 const (
-	Window     = time.Minute // in which a host has one line for each reason
+	Window     = time.Minute // a host has a single line in it for each reason
 	MaxLines   = 256         // in a window, of all hosts
-	MaxPerHost = 16          // of them, of one host: a certificate's text can make many reasons
+	MaxPerHost = 16          // of them, of a single host: a certificate's text can make many reasons
 	MaxText    = 512         // bytes of a value in a line
 )
 
-// Log logs refusals: in a minute one line for each host and reason, 16 for one host, and 256 for
-// all. The others are logged at level debug, and the next line has their number as "omitted".
-// Metrics count all. The zero value is ready; several goroutines may use it.
+// Log logs refusals: in a minute once for each host and reason, and at most 16 lines for a host and
+// 256 for all hosts. The rest is logged at level debug, and the next line has their number as
+// "omitted". Metrics count all. The zero value is ready; several goroutines may use it.
 type Log struct {
 	mu      sync.Mutex
 	last    map[cause]time.Time
@@ -46,7 +46,7 @@ func (l *Log) Warn(to *slog.Logger, host, reason, msg string, args ...any) {
 	to.Log(context.Background(), level, msg, args...)
 }
 
-// admit reports whether a line may be written now, and how many were not since the last one.
+// admit reports whether a line may be written now, and how many were omitted since the last line.
 func (l *Log) admit(of cause, now time.Time) (omitted uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

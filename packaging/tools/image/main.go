@@ -2,7 +2,8 @@
 //
 //	image -name batuta -version 0.1.0 -to DIR linux/amd64=build/batuta linux/arm64=…
 //
-// The image of a platform is one layer: the program and, for batuta, an empty /data. It has no shell, and runs as nobody.
+// The image of a platform has a single layer: the program and, for batuta, an empty /data. It has no shell, and runs as the
+// user nobody.
 package main
 
 import (
@@ -64,7 +65,7 @@ func write(name, version, to string, created time.Time, programs []string) error
 	}))
 }
 
-// build makes the image of one platform.
+// build makes the image of a platform.
 func build(name, version, file string, created time.Time, platform v1.Platform) (v1.Image, error) {
 	content, err := pack(name, file, created)
 	if err != nil {
@@ -104,7 +105,7 @@ func build(name, version, file string, created time.Time, platform v1.Platform) 
 	return mutate.ConfigFile(image, all)
 }
 
-// pack gives the one layer.
+// pack returns the layer.
 func pack(name, file string, created time.Time) ([]byte, error) {
 	program, err := os.ReadFile(file)
 	if err != nil {

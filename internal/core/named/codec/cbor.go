@@ -1,7 +1,7 @@
 //go:build !js
 
-// Package codec encodes what members send each other about named elections: as CBOR, but for
-// the simulator in a browser, where a decoder that reads no hostile bytes is half as large.
+// Package codec encodes the messages about named elections: as CBOR, except in the simulator in a
+// browser, which reads no hostile bytes: its decoder is half as large.
 package codec
 
 import "github.com/fxamacker/cbor/v2"

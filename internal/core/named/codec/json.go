@@ -1,6 +1,6 @@
 //go:build js
 
-// Package codec encodes what the members of a simulation send each other about named elections.
+// Package codec encodes the messages of a simulation about named elections.
 package codec
 
 import "encoding/json"

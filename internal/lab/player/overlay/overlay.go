@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 )
 
-// Config says which overlay to look at.
+// Config sets up the overlay to show.
 type Config struct {
 	Method   string  `json:"method"`
 	Space    string  `json:"space"`
@@ -35,7 +35,7 @@ type Round struct {
 	Unserved float64      `json:"unserved"` // share
 	Moves    int          `json:"moves"`    // of tokens
 	Shape    float64      `json:"shape"`    // width of the map over its height
-	Nodes    [][3]float64 `json:"nodes"`    // x, y, the place of its super peer in Super; -1: nobody serves it
+	Nodes    [][3]float64 `json:"nodes"`    // x, y, the place of its super peer in Super; -1: no super peer serves it
 	Super    []SuperPeer  `json:"super"`
 }
 

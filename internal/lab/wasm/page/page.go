@@ -25,7 +25,7 @@ func Call(do func([]js.Value) any) js.Func {
 	})
 }
 
-// Begin makes a function that takes a configuration in JSON, and says whether what it
+// Begin makes a function that takes a configuration in JSON, and returns whether what it
 // configures has begun.
 func Begin[C any](begin func(C) error) js.Func {
 	return Call(func(args []js.Value) any {
