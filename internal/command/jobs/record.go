@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 const (
@@ -162,7 +162,7 @@ func unpackTime(n uint64) time.Duration {
 // lastRecord returns the latest record of a job in the metadata of members, or own.
 func lastRecord(members []batuta.MemberStatus, mark string, own record) record {
 	for _, m := range members {
-		if r, ok := recordIn(m.Meta[RunsKey], mark); ok && r.newer(own) && time.Until(time.Unix(r.began, 0)) < run.FarAhead {
+		if r, ok := recordIn(m.Meta[RunsKey], mark); ok && r.newer(own) && time.Until(time.Unix(r.began, 0)) < schedule.FarAhead {
 			own = r
 		}
 	}

@@ -126,16 +126,13 @@ func lastTick(members []batuta.MemberStatus) (last time.Time) {
 	return last
 }
 
-// LaterTick returns the later of two ticks, unless that is too far in the future.
+// LaterTick returns the later of two ticks, unless that is [schedule.FarAhead].
 func LaterTick(last, tick time.Time) time.Time {
-	if tick.After(last) && time.Until(tick) < FarAhead {
+	if tick.After(last) && time.Until(tick) < schedule.FarAhead {
 		return tick
 	}
 	return last
 }
-
-// FarAhead is more than the difference between the clocks of a cluster.
-const FarAhead = time.Hour
 
 // untimely records why no run is due any more.
 func (r *Runner) untimely(ctx context.Context, err error) {

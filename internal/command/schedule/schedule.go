@@ -144,11 +144,16 @@ type Ticker struct {
 	SkipMissed bool
 	Watcher    Watcher // nil: none
 
-	last time.Time // begun here, or taken over
+	last time.Time        // begun here, or taken over
+	wall func() time.Time // nil: the wall clock
 }
 
 // look is how often to check the wall clock: it may be set, and a machine may have been suspended.
 const look = 20 * time.Second
+
+// FarAhead is more than the difference between the clocks of a cluster. A tick that is further ahead comes from a clock
+// that was wrong.
+const FarAhead = time.Hour
 
 // TooLate is how much later than its tick a run may begin without being late.
 const TooLate = 5 * time.Second
@@ -172,7 +177,11 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	for {
-		now := wall()
+		now := t.now()
+		if t.last.Sub(now) > FarAhead { // the clock was set back
+			t.last = now
+			t.Publish(ctx, now)
+		}
 		if t.watcher().Asked(ctx) {
 			return now.Truncate(time.Second), ctx.Err()
 		}
@@ -208,7 +217,7 @@ func (t *Ticker) takeOver(ctx context.Context) error {
 	before := t.last
 	t.last = later(t.last, t.Known())
 	if t.last.IsZero() || t.SkipMissed && before.IsZero() {
-		now := wall()
+		now := t.now()
 		t.missed(now)
 		t.last = later(t.last, now)
 	}
@@ -228,9 +237,14 @@ func (t *Ticker) missed(until time.Time) {
 	}
 }
 
-// wall returns the wall clock's time without Go's monotonic reading, which does not advance while a
+// now returns the wall clock's time without Go's monotonic reading, which does not advance while a
 // machine sleeps and ignores that a clock is set.
-func wall() time.Time { return time.Now().Round(0).UTC() }
+func (t *Ticker) now() time.Time {
+	if t.wall != nil {
+		return t.wall()
+	}
+	return time.Now().Round(0).UTC()
+}
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,4 +236,40 @@ func TestATickIsNotRunAgainByAClockThatIsBehind(t *testing.T) {
 		c := crew{told: time.Now().Add(6 * time.Minute)} // one whose clock is ahead has run it
 		expect(t, "the other", lead(t, c.ticker(t, "*/5 * * * *", false), 11*time.Minute, 0), "00:10:00 for 00:10")
 	})
+}
+
+// A clock that is set back by up to an hour has no tick run twice: the next run comes when the clock has passed the
+// last. After more than an hour back, and after any step ahead, the schedule goes on from the present time at once.
+func TestASchedulesClockIsSetBackAndAhead(t *testing.T) {
+	const job = "*/30 * * * *"
+	const hour = "00:30:00 for 00:30, 01:00:00 for 01:00"
+	for _, test := range []struct {
+		name, spec string
+		step       time.Duration // of the wall clock, 1 h 10 min after the start at midnight
+		runs       string        // in four hours, by a clock that is right, and by which tick
+		missed     int
+	}{
+		{"back by an hour", job, -time.Hour, hour + ", 02:30:00 for 01:30, 03:00:00 for 02:00, 03:30:00 for 02:30", 0},
+		{"back by three hours", job, -3 * time.Hour, hour + ", 01:30:00 for 22:30, 02:00:00 for 23:00, 02:30:00 for 23:30, 03:00:00 for 00:00, 03:30:00 for 00:30", 0},
+		{"ahead by three hours", job, 3 * time.Hour, hour + ", 01:10:00 for 04:00, 01:30:00 for 04:30, 02:00:00 for 05:00, 02:30:00 for 05:30, 03:00:00 for 06:00, 03:30:00 for 06:30", 5},
+		{"a daily job, back by an hour after its run", "0 1 * * *", -time.Hour, "01:00:00 for 01:00", 0},
+		{"a daily job, back by two hours after its run", "0 1 * * *", -2 * time.Hour, "01:00:00 for 01:00, 03:00:00 for 01:00", 0},
+		{"a daily job, back by an hour before its run", "0 2 * * *", -time.Hour, "03:00:00 for 02:00", 0},
+		{"a daily job, ahead over its run", "0 2 * * *", 3 * time.Hour, "01:10:00 for 02:00", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c crew
+				var offset atomic.Int64
+				ticker := c.ticker(t, test.spec, false)
+				ticker.Publish = func(_ context.Context, tick time.Time) { c.told = tick }
+				ticker.By(func() time.Duration { return time.Duration(offset.Load()) })
+				time.AfterFunc(70*time.Minute-time.Second, func() { offset.Store(int64(test.step)) })
+				expect(t, "runs", lead(t, ticker, 4*time.Hour-time.Second, 0), strings.Split(test.runs, ", ")...)
+				if c.missed != test.missed {
+					t.Errorf("%d are missed, want %d", c.missed, test.missed)
+				}
+			})
+		})
+	}
 }
