@@ -50,6 +50,11 @@ func TestMembersWithOneSecretElectAndFailOver(t *testing.T) {
 	if s := statusOf(c.nodes["3"]); s.Security != "secret" {
 		t.Errorf("status says %q", s.Security)
 	}
+	led := c.agree("3")
+	views, err := c.nodes["1"].AskMembers(t.Context())
+	if err != nil || len(views) != 2 || views[0].Token != led || views[1].Token != led {
+		t.Errorf("asked, the members answer %+v, %v", views, err)
+	}
 	c.kill("3")
 	c.agree("2")
 	c.rebind("3")

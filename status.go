@@ -3,6 +3,7 @@ package batuta
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -167,6 +168,59 @@ func (n *Node) Status(ctx context.Context) (Status, error) {
 		return n.last.clone(), nil
 	default:
 		return status, err
+	}
+}
+
+// MemberView is what a member itself answers to [Node.AskMembers].
+type MemberView struct {
+	ID        ID
+	Address   string        // HOST:PORT, where it was asked
+	Token     Token         // of the leadership that it follows or holds; zero: it has no leader
+	RoundTrip time.Duration // of the question and the answer
+	Err       error         // why there is no answer; nil: there is one
+}
+
+// AskMembers asks all other members of the list at once which leadership they follow, over a
+// connection between members: their HTTP APIs are not needed. The answers arrive within 2 s or
+// until ctx ends; they are in the order of the list, lowest rank first. The error is that of ctx,
+// [ErrClosed], or wraps [errors.ErrUnsupported] where [Config].Wire has no such question.
+func (n *Node) AskMembers(ctx context.Context) ([]MemberView, error) {
+	if n.cfg.Wire != nil {
+		return nil, fmt.Errorf("members of this wire cannot be asked for their views: %w", errors.ErrUnsupported)
+	}
+	views, err := ask(ctx, &n.calls, func() (views []MemberView) {
+		for _, m := range n.machine.Members() {
+			if m.ID != n.id && m.State != StateRemoved {
+				views = append(views, MemberView{ID: m.ID, Address: n.links.address(m.ID)})
+			}
+		}
+		return views
+	})
+	var asked sync.WaitGroup
+	for i := range views {
+		asked.Go(func() { n.links.askView(ctx, &views[i]) })
+	}
+	asked.Wait()
+	return views, err
+}
+
+// askTime bounds the wait for a member's view.
+const askTime = 2 * time.Second
+
+func (l *links) askView(ctx context.Context, v *MemberView) {
+	answer, err := l.transport.Check(ctx, v.Address, askTime)
+	switch {
+	case err != nil:
+		v.Err = fmt.Errorf("member %s at %s does not answer: %w", v.ID, v.Address, err)
+	case answer.From.ID != v.ID:
+		v.Err = fmt.Errorf("address %s of member %s leads to member %s: correct the address", v.Address, v.ID, answer.From.ID)
+	case answer.Reason != wire.ReasonCheck:
+		v.Err = fmt.Errorf("member %s at %s refuses this one (%s): %s", v.ID, v.Address, answer.Reason.Known(), election.Shown(answer.Detail))
+	case answer.Proof != nil:
+		v.Err = l.security.Proves(*answer.Proof, string(v.ID))
+	}
+	if v.Err == nil {
+		v.Token, v.RoundTrip = answer.Token, answer.RoundTrip
 	}
 }
 

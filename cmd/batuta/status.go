@@ -35,8 +35,9 @@ func newStatusCommand(e env) *cobra.Command {
 and why; whether the agents asked agree; how long a failover takes with this
 configuration, and what is promised.
 
-With --all it asks the agent of each member, where that publishes its HTTP API
-(--http-advertise), without a token. It names the members that it cannot ask.`,
+With --all each member is asked. The agent asks them which leader they follow, over the
+connections of members: one address is enough. The agent of a member that publishes its
+HTTP API (--http-advertise) is asked for its whole status, without a token.`,
 		Example: `  batuta status --agent 127.0.0.1:7501
   batuta status --all
   batuta status --agent 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
@@ -55,14 +56,18 @@ With --all it asks the agent of each member, where that publishes its HTTP API
 		}
 		views = askOthers(ctx, a.let, views)
 		if all {
-			views = append(views, askOthers(ctx, api.Access{TLS: a.let.TLS}, published(s))...)
+			var asked []api.MemberView
+			if err := c.Get(ctx, "/v1/views", &asked); err != nil {
+				return err
+			}
+			views = append(views, askOthers(ctx, api.Access{TLS: a.let.TLS}, published(s, asked))...)
 		}
 		if a.json {
 			return a.printJSON(append([]view{{ID: s.ID, Addr: a.http, Status: &s}}, views...))
 		}
 		return a.printStatus(ctx, c, s, views)
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "ask the agents of all members, where they publish their HTTP APIs")
+	cmd.Flags().BoolVar(&all, "all", false, "ask all members which leader they follow")
 	cli.ByHand(cmd.Flags(), "all")
 	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API, to compare its view; repeatable")
 	return cmd
@@ -190,27 +195,36 @@ func (a *asking) printChanges(h api.History, changes []explain.Change) error {
 	return nil
 }
 
-// view is the answer of a remote agent, or the error.
+// view is the answer of a remote agent or member, or the error.
 type view struct {
-	ID     string      `json:"id,omitempty"` // known before it is asked
-	Addr   string      `json:"http,omitempty"`
-	Status *api.Status `json:"status,omitempty"`
-	Error  string      `json:"error,omitempty"`
+	ID     string          `json:"id,omitempty"` // known before it is asked
+	Addr   string          `json:"http,omitempty"`
+	Status *api.Status     `json:"status,omitempty"`
+	View   *api.MemberView `json:"view,omitempty"` // of the member itself, by way of the agent asked
+	Error  string          `json:"error,omitempty"`
 }
 
-// published are the other members of a status, where they publish their APIs.
-func published(s api.Status) (views []view) {
-	for _, m := range s.Members {
-		if v := (view{ID: m.ID, Addr: m.Meta[api.MetaHTTP]}); m.ID != s.ID && m.State != string(batuta.StateRemoved) {
-			if _, err := api.ParseMetaHTTP(v.Addr); v.Addr != "" && err != nil {
-				v.Error = fmt.Sprintf("%s is not asked: it publishes %.80q as its HTTP API: %v", m.ID, v.Addr, err)
-			} else if v.Addr == "" {
-				v.Error = fmt.Sprintf("%s is not asked, for it does not publish its HTTP API (--http-advertise of its agent); the leader reports it %s, epoch %d", m.ID, m.State, m.Epoch)
-			}
-			views = append(views, v)
+// published are the other members with what they have answered, and where they publish their APIs.
+func published(s api.Status, asked []api.MemberView) (views []view) {
+	for i, m := range asked {
+		v := view{ID: m.ID, View: &asked[i], Error: m.Error}
+		if at := slices.IndexFunc(s.Members, func(of api.Member) bool { return of.ID == m.ID }); at >= 0 && v.Error == "" {
+			v.Addr = s.Members[at].Meta[api.MetaHTTP]
 		}
+		if _, err := api.ParseMetaHTTP(v.Addr); v.Addr != "" && err != nil {
+			v.Error = fmt.Sprintf("%s publishes %.80q as its HTTP API: %v", m.ID, v.Addr, err)
+		}
+		views = append(views, v)
 	}
 	return views
+}
+
+// token is that of the leader that a member follows.
+func (v view) token() *string {
+	if v.Status != nil {
+		return v.Status.Token
+	}
+	return v.View.Token
 }
 
 // askOthers asks all at once: a slow agent delays no answer but its own.
@@ -220,7 +234,7 @@ func askOthers(ctx context.Context, access api.Access, views []view) []view {
 	var asked sync.WaitGroup
 	for i := range views {
 		v := &views[i]
-		if v.Error != "" {
+		if v.Error != "" || v.Addr == "" {
 			continue
 		}
 		asked.Go(func() {
@@ -322,11 +336,13 @@ func printAgreement(out io.Writer, s api.Status, others []view) {
 	agreed := 1
 	for _, v := range others {
 		switch {
-		case v.Status == nil:
+		case v.Error != "":
 			fmt.Fprintf(out, "SILENT\t%s\n", v.Error)
-		case v.Status.Cluster != s.Cluster || v.Status.Election != s.Election:
+		case v.Status != nil && (v.Status.Cluster != s.Cluster || v.Status.Election != s.Election):
 			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.Status.ID, v.Addr, v.Status.Cluster)
-		case !reflect.DeepEqual(v.Status.Token, s.Token):
+		case !reflect.DeepEqual(v.token(), s.Token) && v.Status == nil:
+			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", v.ID, leaderLine(api.Status{Leader: v.View.Leader, Epoch: v.View.Epoch}))
+		case !reflect.DeepEqual(v.token(), s.Token):
 			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", v.Status.ID, leaderLine(*v.Status))
 		default:
 			agreed++

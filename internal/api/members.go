@@ -26,6 +26,45 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// MemberView is an entry of /v1/views.
+type MemberView struct {
+	ID        string   `json:"id"`
+	Address   string   `json:"address"`
+	Leader    *string  `json:"leader"` // null: it has none, or did not answer
+	Epoch     uint64   `json:"epoch,omitempty"`
+	Token     *string  `json:"token"`                // "epoch:leader"; null as leader is
+	RoundTrip *float64 `json:"round_trip,omitempty"` // seconds
+	Error     string   `json:"error,omitempty"`      // why there is no answer
+}
+
+// views answers which leadership each other member follows, as the members themselves answer.
+func (s *Server) views(w http.ResponseWriter, r *http.Request) {
+	asked, err := s.node.AskMembers(r.Context())
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		reply.Fail(w, http.StatusNotImplemented, "%v", err)
+		return
+	case err != nil:
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
+		return
+	}
+	views := []MemberView{}
+	for _, a := range asked {
+		v := MemberView{ID: string(a.ID), Address: a.Address}
+		switch {
+		case a.Err != nil:
+			v.Error = a.Err.Error()
+		default:
+			trip := a.RoundTrip.Seconds()
+			v.RoundTrip = &trip
+			v.Leader, v.Token = tokenOf(a.Token)
+			v.Epoch = a.Token.Epoch
+		}
+		views = append(views, v)
+	}
+	reply.Much(w, r, views)
+}
+
 // addMember answers 201 for a new member, and 200 for an existing member: its address or its
 // priority may have changed.
 func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {

@@ -33,6 +33,7 @@ type Node interface {
 	IsLeader() bool
 	Leader() batuta.View
 	Status(context.Context) (batuta.Status, error)
+	AskMembers(context.Context) ([]batuta.MemberView, error)
 	Trace() []batuta.Record
 	Reasons(after time.Time) []batuta.Record
 	Events(context.Context) iter.Seq2[batuta.Event, error]
@@ -171,6 +172,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/leader", s.leader},
 		{"GET", "/v1/elections", s.turns.inTurn(s.elections)},
 		{"GET", "/v1/members", s.turns.inTurn(s.members)},
+		{"GET", "/v1/views", newTurns().inTurn(s.views)}, // each dials all members
 		{"POST", "/v1/members", s.addMember},
 		{"DELETE", "/v1/members/{id}", s.removeMember},
 		{"GET", "/v1/jobs", s.jobs.List},

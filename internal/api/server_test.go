@@ -77,6 +77,14 @@ func (n *fakeNode) AddMember(_ context.Context, p batuta.Peer) error {
 	return nil
 }
 
+func (n *fakeNode) AskMembers(context.Context) ([]batuta.MemberView, error) {
+	return []batuta.MemberView{
+		{ID: "3", Address: "127.0.0.1:7403", Token: n.view.Token, RoundTrip: 250 * time.Microsecond},
+		{ID: "4", Address: "127.0.0.1:7404", RoundTrip: time.Millisecond},
+		{ID: "5", Address: "127.0.0.1:7405", Err: errors.New("member 5 at 127.0.0.1:7405 does not answer")},
+	}, nil
+}
+
 func (n *fakeNode) SetPriority(_ context.Context, _ batuta.ID, priority int) error {
 	n.priority.Store(int64(priority))
 	return nil
@@ -227,6 +235,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
 		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
+		{"views", follower, call{path: "/v1/views"}, 200, `[{"id":"3","address":"127.0.0.1:7403","leader":"5","epoch":7,"token":"7:5","round_trip":0.00025},{"id":"4","address":"127.0.0.1:7404","leader":null,"token":null,"round_trip":0.001},{"id":"5","address":"127.0.0.1:7405","leader":null,"token":null,"error":"member 5 at 127.0.0.1:7405 does not answer"}]`},
 		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","standing":"unsaved","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z","linked":false},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","standing":"eligible","epoch":0,"last_seen":null,"linked":true,"refusal":"times: here and there"}]`},
 		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
 		{"balancer, follower", follower, call{path: "/leader"}, 503, `{"error":"member 3 is not the leader; 5 leads"}`},

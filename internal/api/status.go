@@ -234,11 +234,17 @@ func statusOf(s batuta.Status, http, version string) Status {
 			st.Meta = m.Meta
 		}
 	}
-	if s.Token.Defined() {
-		leader, token := string(s.Leader), s.Token.String()
-		st.Leader, st.Token = &leader, &token
-	}
+	st.Leader, st.Token = tokenOf(s.Token)
 	return st
+}
+
+// tokenOf returns a leader's id and its token as text; nil: there is no leader.
+func tokenOf(t batuta.Token) (leader, token *string) {
+	if !t.Defined() {
+		return nil, nil
+	}
+	l, text := string(t.Leader.ID), t.String()
+	return &l, &text
 }
 
 func transportOf(s batuta.Status) string {

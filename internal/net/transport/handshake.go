@@ -64,7 +64,7 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 		answer.List = []election.Member{e} // shows whether it was added since, or which process has its id
 	}
 	if why == wire.ReasonCheck {
-		answer.Clock = time.Now().UnixNano()
+		answer.Clock, answer.Token = time.Now().UnixNano(), t.site.View()
 	}
 	t.say(c, &answer)
 	c.finish(t.trip)

@@ -28,9 +28,18 @@ const nameless election.ID = "batuta-check"
 // no election, and does not change the receiver's list. The answer arrives within limit, or an
 // error does. Reason is why it was refused.
 func Probe(ctx context.Context, addr string, by Security, self wire.Handshake, limit time.Duration) (Probed, error) {
+	return Dialer(Dial).probe(ctx, addr, by, self, limit)
+}
+
+// Check is [Probe] by a member. It may be called from any goroutine.
+func (t *Transport) Check(ctx context.Context, addr string, limit time.Duration) (Probed, error) {
+	return t.dialer.probe(ctx, addr, t.security, wire.Handshake{Cluster: t.self.Cluster, From: t.self.From}, limit)
+}
+
+func (d Dialer) probe(ctx context.Context, addr string, by Security, self wire.Handshake, limit time.Duration) (Probed, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t := &Transport{dialer: Dial, security: by, trip: limit, site: network.Site{Counters: new(network.Counters)},
+	t := &Transport{dialer: d, security: by, trip: limit, site: network.Site{Counters: new(network.Counters)},
 		bounds: bounds{frame: limit, write: limit}}
 	self.Kind, self.Version, self.To, self.Check = wire.KindHello, wire.ProtocolVersion, nameless, true
 	frame, err := new(wire.Encoder).Handshake(&self)

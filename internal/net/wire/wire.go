@@ -52,7 +52,7 @@ type Handshake struct {
 	Observer    bool          `cbor:"9,keyasint,omitempty"` // join: the newcomer only follows
 
 	List  []election.Member `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
-	Token election.Token    `cbor:"11,keyasint,omitzero"`  // admission: the leadership that the sender follows; join: the highest that the newcomer holds
+	Token election.Token    `cbor:"11,keyasint,omitzero"`  // admission, answer to a check: the leadership that the sender follows; join: the highest that the newcomer holds
 	Age   time.Duration     `cbor:"12,keyasint,omitempty"` // admission: of the last message from that leader
 
 	// Settings that must be the same for all members. A member of an earlier version omits them,
@@ -63,7 +63,8 @@ type Handshake struct {
 	TProcess  time.Duration `cbor:"16,keyasint,omitempty"`
 
 	// A hello with Check is not from a member: it asks for the receiver's settings. The answer is a
-	// refusal with ReasonCheck, with the receiver's wall clock and its entry of the sender.
+	// refusal with ReasonCheck, with the receiver's wall clock, its entry of the sender, and the
+	// leadership that it follows.
 	Check bool  `cbor:"17,keyasint,omitempty"` // hello
 	Clock int64 `cbor:"18,keyasint,omitempty"` // refusal: nanoseconds since 1970
 
