@@ -35,10 +35,10 @@ type configError struct{ error }
 func (e configError) Unwrap() []error { return []error{ErrConfig, e.error} }
 
 // config makes an error about the configuration. An error of the machine, such as
-// a full disk, stays what it is: the same configuration can work later.
+// a full disk, or of Security.Secrets stays what it is: the same configuration can work later.
 func config(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	if datadir.Failed(err) {
+	if datadir.Failed(err) || errors.Is(err, security.ErrSecrets) {
 		return err
 	}
 	return configError{err}
@@ -459,6 +459,16 @@ type Security struct {
 	// believed too; the first is preferred.
 	SecretFile string
 
+	// Secrets gives the secrets instead of SecretFile, from an environment variable or a store
+	// such as Vault: each as "batuta secret new" prints it, at most 4, the preferred first.
+	// Start and New call it, then the node every 5 s, and [Node.Reload]; never twice at once. If
+	// a call is costly, cache its result. Validate does not call it.
+	// Secrets that differ from the last replace them without a restart: have all members accept
+	// both the old and the new secret before any member gives only the new.
+	// ctx ends after 5 s, or with the node. An error, or no return by then, fails the start, which can be
+	// tried again. Later it is logged, and the secrets that were given before stay in use.
+	Secrets func(ctx context.Context) ([][]byte, error)
+
 	// CertFile and KeyFile name this member's certificate and its key, CAFile the
 	// authorities to trust, all in PEM form. A certificate must
 	// name the member: by the URI batuta://CLUSTER/ID, or else by a DNS name or an IP
@@ -485,8 +495,15 @@ type CertificateLife struct{ From, To time.Time }
 
 // options are what s comes to.
 func (s Security) options() security.Options {
-	return security.Options{SecretFile: s.SecretFile, CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile,
+	o := security.Options{SecretFile: s.SecretFile, CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile,
 		TLS: s.TLS, IDTemplate: s.IDTemplate, Plain: s.Plain}
+	if s.Secrets != nil {
+		var b bounded[[][]byte]
+		o.Secrets = func(ctx context.Context) ([][]byte, error) {
+			return b.call(ctx, "the function", secretsTimeout, s.Secrets)
+		}
+	}
+	return o
 }
 
 // checkSecurity finds what is wrong with the files of Security.

@@ -31,13 +31,13 @@ func (n *Node) SetHealth(ctx context.Context, err error) error {
 // checkup runs a node's checks in turn.
 type checkup struct {
 	Health
+	bounded[struct{}]
 	log    *slog.Logger
 	report func(context.Context, error) error
-	under  chan error // of a check that has not returned; nil: none is under way
-	fit    bool       // until it has succeeded a member counts as unhealthy: it must not lead unfit, be it for a moment
-	words  string     // the last reason reported
-	told   bool       // one was
-	row    int        // checks in a row that have come out against fit
+	fit    bool   // until it has succeeded a member counts as unhealthy: it must not lead unfit, be it for a moment
+	words  string // the last reason reported
+	told   bool   // one was
+	row    int    // checks in a row that have come out against fit
 }
 
 // run checks until ctx ends.
@@ -90,35 +90,46 @@ func (c *checkup) found(ctx context.Context, err error) error {
 	return c.report(ctx, err)
 }
 
-// checkGrace is how long a check may still take to return when its time is over.
+// checkGrace is how long a call may still take to return when its time is over.
 const checkGrace = 200 * time.Millisecond
 
 // check runs one check, unless the last has not returned yet.
 func (c *checkup) check(ctx context.Context) error {
-	if c.under == nil {
-		within, cancel := context.WithTimeout(ctx, c.Timeout)
-		under := make(chan error, 1)
-		c.under = under
+	_, err := c.call(ctx, "the check", c.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.Check(ctx) })
+	return err
+}
+
+// bounded calls a function of the service, one call at a time, and waits no longer than a timeout.
+type bounded[T any] struct{ under chan func() (T, error) } // gives the result of the call; nil: none is under way
+
+// call calls f, unless the last call has not returned yet: then it waits for that one.
+func (b *bounded[T]) call(ctx context.Context, what string, timeout time.Duration, f func(context.Context) (T, error)) (none T, err error) {
+	if b.under == nil {
+		within, cancel := context.WithTimeout(ctx, timeout)
+		under := make(chan func() (T, error), 1)
+		b.under = under
 		go func() {
 			defer cancel()
-			under <- c.Check(within)
+			result, err := f(within)
+			under <- func() (T, error) { return result, err }
 		}()
 	}
-	late := time.NewTimer(c.Timeout + checkGrace)
+	late := time.NewTimer(timeout + checkGrace)
 	defer late.Stop()
 	select {
-	case err := <-c.under:
-		c.under = nil
-		return err
+	case result := <-b.under:
+		b.under = nil
+		return result()
 	case <-ctx.Done():
 		select {
-		case <-c.under:
+		case <-b.under:
+			b.under = nil
 		case <-time.After(checkGrace):
 		}
-		return ctx.Err()
+		return none, ctx.Err()
 	case <-late.C:
 	}
-	return fmt.Errorf("the check has not returned within %v: return when its context ends", c.Timeout)
+	return none, fmt.Errorf("%s has not returned within %v: return when its context ends", what, timeout)
 }
 
 // SetMeta replaces the pairs that this member publishes; see

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -40,6 +41,28 @@ func ExampleStart() {
 	defer node.Close()
 	fmt.Println(node.ID(), "sees", leads(ctx, node).Token.Leader.ID, "lead")
 	// Output: 1 sees 1 lead
+}
+
+// Secrets come from a service's own source, such as a variable that its platform sets.
+func ExampleSecurity_secrets() {
+	node, err := batuta.Start(context.Background(), batuta.Config{
+		ID:        "1",
+		Listen:    "127.0.0.1:0",
+		Algorithm: bully.New(),
+		Security: batuta.Security{Secrets: func(ctx context.Context) ([][]byte, error) {
+			secret := os.Getenv("BATUTA_SECRETS") // as "batuta secret new" prints it
+			if secret == "" {
+				return nil, errors.New("BATUTA_SECRETS is not set")
+			}
+			return [][]byte{[]byte(secret)}, nil
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	node.Close()
+	// Output: security: Secrets: BATUTA_SECRETS is not set
 }
 
 func ExampleNode_Run() {

@@ -83,7 +83,7 @@ func (n *Node) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.links.secure(); err != nil {
+	if err := n.links.secure(ctx); err != nil {
 		return err
 	}
 	n.links.find(ctx)

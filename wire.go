@@ -144,8 +144,8 @@ func (TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // secure readies what proves this member.
-func (l *links) secure() error {
-	s, err := security.New(l.cfg.Cluster, string(l.id), l.cfg.Security.options())
+func (l *links) secure(ctx context.Context) error {
+	s, err := security.New(ctx, l.cfg.Cluster, string(l.id), l.cfg.Security.options())
 	if err != nil {
 		return config("security: %w", err)
 	}
@@ -153,20 +153,21 @@ func (l *links) secure() error {
 	return nil
 }
 
-// reloadEvery is how often the files of Security are looked at.
+// reloadEvery is how often the files of Security are looked at, and Secrets is called.
 const reloadEvery = 5 * time.Second
 
-// keepReloading reads the files of Security again when they change.
+// secretsTimeout is how long a call of Security.Secrets may take.
+const secretsTimeout = 5 * time.Second
+
+// keepReloading reads the files and the secrets of Security again when they change.
 func (l *links) keepReloading(ctx context.Context) {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if l.security.Changed() {
-				if err := l.reload(ctx); err != nil {
-					l.cfg.Logger.Error("the secret or the certificates cannot be read again: those read before stay in use; fix the files, and they are read again within 5 s", "error", err)
-				}
+			if err := l.reload(ctx, false); err != nil && ctx.Err() == nil {
+				l.cfg.Logger.Error("the secret or the certificates cannot be read again: those read before stay in use; fix the cause, and they are read again within 5 s", "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -174,19 +175,20 @@ func (l *links) keepReloading(ctx context.Context) {
 	}
 }
 
-// Reload reads the files of [Config.Security] again, as the node does by itself within
-// 5 s of a change, and ends the connections to members that are not believed any more.
+// Reload reads the files of [Config.Security] again, and calls Secrets, as the node does by itself
+// within 5 s of a change, and ends the connections to members that are not believed any more.
 // With an error the secret or the certificates read before stay in use.
-func (n *Node) Reload(ctx context.Context) error { return n.links.reload(ctx) }
+func (n *Node) Reload(ctx context.Context) error { return n.links.reload(ctx, true) }
 
-// reload is [Node.Reload].
-func (l *links) reload(ctx context.Context) error {
+// reload is [Node.Reload], only after a change unless always is set.
+func (l *links) reload(ctx context.Context, always bool) error {
 	if l.security == nil {
 		return nil
 	}
-	l.security.Changed()
-	if err := l.security.Reload(); err != nil {
+	if changed, err := l.security.Reload(ctx, always); err != nil {
 		return config("security: %w", err)
+	} else if !changed && !always {
+		return nil
 	}
 	l.cfg.Logger.Info("security: read again")
 	return l.call(ctx, l.transport.Reassess)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -115,7 +116,7 @@ func (f *securityFlags) servesTLS(http string) bool {
 func (f *securityFlags) membership(cluster, id string) (*security.Security, error) {
 	o := f.options()
 	o.Plain = false
-	return security.New(cluster, id, o)
+	return security.New(context.Background(), cluster, id, o)
 }
 
 func (f *securityFlags) options() security.Options {

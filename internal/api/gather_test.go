@@ -182,7 +182,7 @@ func TestGatheringAmongMembersWithTokens(t *testing.T) {
 	}
 	key := keep("key", security.NewSecret())
 	member := func(id, key string) *security.Security {
-		m, err := security.New("c", id, security.Options{SecretFile: key})
+		m, err := security.New(context.Background(), "c", id, security.Options{SecretFile: key})
 		if err != nil {
 			t.Fatal(err)
 		}

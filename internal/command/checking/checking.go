@@ -105,7 +105,7 @@ const atOnce = 64
 
 // members asks each member, in the order of the list.
 func (p *Plan) members(ctx context.Context) (found []Finding) {
-	by, fault := security.New(p.Cluster, string(p.ID), p.Security)
+	by, fault := security.New(context.Background(), p.Cluster, string(p.ID), p.Security)
 	if fault != nil {
 		found = append(found, Finding{Kind: "security", Member: string(p.ID), Where: "this machine", What: fault.Error(),
 			Do: "then check again, as members were only dialed"})

@@ -1,6 +1,7 @@
 package security
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"slices"
@@ -50,8 +51,6 @@ func (s *Security) Member(cs tls.ConnectionState, ids []string) error {
 
 // fresh returns the state of the files now, or the last one if they cannot be read.
 func (s *Security) fresh() *belief {
-	if s.Changed() {
-		_ = s.Reload() // the member itself logs the error
-	}
+	_, _ = s.Reload(context.Background(), false) // the member itself logs the error
 	return s.current.Load()
 }

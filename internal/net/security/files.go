@@ -126,6 +126,8 @@ func (o Options) check() error {
 		}
 	}
 	switch {
+	case o.SecretFile != "" && o.Secrets != nil:
+		return errors.New("SecretFile and Secrets: give one of them")
 	case given != 0 && given != 3:
 		return errors.New("a certificate, its key and the authority's certificate go together: give all three")
 	case given != 0 && o.TLS != nil:

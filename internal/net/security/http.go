@@ -96,6 +96,10 @@ func secretAuthorities(path, cluster, id string) (all []*secretAuthority, err er
 	if err != nil {
 		return nil, err
 	}
+	return authoritiesOf(secrets, cluster, id)
+}
+
+func authoritiesOf(secrets [][]byte, cluster, id string) (all []*secretAuthority, err error) {
 	for _, secret := range secrets {
 		a, err := newSecretAuthority(secret, cluster, id)
 		if err != nil {

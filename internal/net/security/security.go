@@ -1,6 +1,8 @@
 package security
 
 import (
+	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
@@ -16,34 +18,41 @@ import (
 
 // Options are how members authenticate. The zero value: not at all.
 type Options struct {
-	SecretFile                string      // the cluster's secrets, a line each: all are accepted
-	CertFile, KeyFile, CAFile string      // this member's certificate and key, and the trusted authorities
-	TLS                       *tls.Config // a service's own certificates, instead of files
-	IDTemplate                string      // URI of a member: {cluster} and {id} are replaced; "": see [DefaultTemplate]
-	Plain                     bool        // members without TLS are accepted too, and dialed without it
+	SecretFile                string                                  // the cluster's secrets, a line each: all are accepted
+	Secrets                   func(context.Context) ([][]byte, error) // gives the lines of such a file instead
+	CertFile, KeyFile, CAFile string                                  // this member's certificate and key, and the trusted authorities
+	TLS                       *tls.Config                             // a service's own certificates, instead of files
+	IDTemplate                string                                  // URI of a member: {cluster} and {id} are replaced; "": see [DefaultTemplate]
+	Plain                     bool                                    // members without TLS are accepted too, and dialed without it
 }
 
+// ErrSecrets is wrapped by an error that [Options].Secrets gave.
+var ErrSecrets = errors.New("Secrets")
+
 // On reports whether authentication is configured.
-func (o Options) On() bool { return o.SecretFile != "" || o.CertFile != "" || o.TLS != nil }
+func (o Options) On() bool { return o.bySecret() || o.CertFile != "" || o.TLS != nil }
+
+func (o Options) bySecret() bool { return o.SecretFile != "" || o.Secrets != nil }
 
 // Mode returns the name of the security for a status.
 func (o Options) Mode() string {
 	switch {
 	case !o.On() || o.Plain:
 		return "insecure"
-	case o.SecretFile != "":
+	case o.bySecret():
 		return "secret"
 	}
 	return "tls"
 }
 
-// Check returns what is wrong with o, and with the files that it names. id may be empty: it is not
-// known yet.
+// Check returns what is wrong with o, and with the files that it names. It does not call Secrets. id
+// may be empty: it is not known yet.
 func (o Options) Check(cluster, id string) error {
-	s := &Security{options: o, cluster: cluster, id: id}
 	if err := o.check(); err != nil {
 		return err
 	}
+	o.Secrets = nil
+	s := &Security{options: o, cluster: cluster, id: id}
 	_, err := s.load()
 	return err
 }
@@ -56,6 +65,8 @@ type Security struct {
 
 	mu     sync.Mutex
 	stamps [4]stamp
+	given  []byte // what Secrets gave last
+	fault  error  // and its error
 }
 
 // authority is a source of trust: a secret or certificates.
@@ -79,41 +90,49 @@ type belief struct {
 }
 
 // New reads the files of o, for member id of a cluster. nil: there is no security.
-func New(cluster, id string, o Options) (*Security, error) {
+// ctx bounds a call of Secrets.
+func New(ctx context.Context, cluster, id string, o Options) (*Security, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	if !o.On() {
 		return nil, nil
 	}
-	s := &Security{options: o, cluster: cluster, id: id, stamps: o.stamps()}
-	b, err := s.load()
+	s := &Security{options: o, cluster: cluster, id: id}
+	_, err := s.Reload(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	s.current.Store(b)
 	return s, nil
 }
 
-// Changed reports whether a file differs from the last one that was read. The file counts as read
-// from now on.
-func (s *Security) Changed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.options.stamps()
-	changed := now != s.stamps
-	s.stamps = now
+// changed reports whether a file, or what Secrets gives, differs from the last one that was read. It
+// counts as read from now on.
+func (s *Security) changed(ctx context.Context) bool {
+	stamps, given, fault := s.options.stamps(), s.given, s.fault
+	if s.options.Secrets != nil {
+		var lines [][]byte
+		lines, fault = s.options.Secrets(ctx)
+		given = bytes.Join(lines, []byte("\n"))
+	}
+	changed := stamps != s.stamps || !bytes.Equal(given, s.given) || fmt.Sprint(fault) != fmt.Sprint(s.fault)
+	s.stamps, s.given, s.fault = stamps, given, fault
 	return changed
 }
 
-// Reload reads the files again. After an error the previous state stays in use.
-func (s *Security) Reload() error {
-	b, err := s.load()
-	if err != nil {
-		return err
+// Reload reads the files and the secrets again, and reports whether they have changed; if not, they
+// are taken up only if always is set. After an error the previous state stays in use.
+func (s *Security) Reload(ctx context.Context, always bool) (changed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.changed(ctx) && !always {
+		return false, nil
 	}
-	s.current.Store(b)
-	return nil
+	b, err := s.load()
+	if err == nil {
+		s.current.Store(b)
+	}
+	return true, err
 }
 
 // Plain reports whether members without TLS are accepted.
@@ -128,8 +147,12 @@ func (s *Security) load() (*belief, error) {
 		}
 		b.authorities = append(b.authorities, a)
 	}
-	if s.options.SecretFile != "" {
-		all, err := secretAuthorities(s.options.SecretFile, s.cluster, s.id)
+	if s.options.bySecret() {
+		secrets, err := s.secrets()
+		if err != nil {
+			return nil, err
+		}
+		all, err := authoritiesOf(secrets, s.cluster, s.id)
 		if err != nil {
 			return nil, err
 		}
@@ -148,6 +171,20 @@ func (s *Security) load() (*belief, error) {
 	b.stranger = stranger
 	b.configure(s.options.TLS)
 	return b, nil
+}
+
+func (s *Security) secrets() ([][]byte, error) {
+	if s.options.Secrets == nil {
+		return readSecrets(s.options.SecretFile)
+	}
+	if s.fault != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSecrets, s.fault)
+	}
+	secrets, err := parseSecrets(s.given)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", ErrSecrets, err)
+	}
+	return secrets, nil
 }
 
 // configure makes the two TLS configurations. Both ends agree on a common authority by ALPN: each

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ func secretOf(t testing.TB, plain bool) *security.Security {
 	if err := os.WriteFile(path, []byte(security.NewSecret()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := security.New("default", "1", security.Options{SecretFile: path, Plain: plain})
+	s, err := security.New(context.Background(), "default", "1", security.Options{SecretFile: path, Plain: plain})
 	if err != nil {
 		t.Fatal(err)
 	}
