@@ -151,7 +151,7 @@ func TestWhoHasNoKeyIsNotHeard(t *testing.T) {
 }
 
 // TestSecretsAreRotatedWhileNodesRun goes from one secret to another in the three steps of
-// docs/superpeers-processes.md; nobody is lost on the way.
+// docs/superpeers-operation.md; nobody is lost on the way.
 func TestSecretsAreRotatedWhileNodesRun(t *testing.T) {
 	dir := t.TempDir()
 	file, kept := filepath.Join(dir, "secret"), filepath.Join(dir, "kept")

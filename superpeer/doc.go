@@ -16,6 +16,5 @@
 // super peers; when it ends the older of two holders of a token gives it up.
 //
 // Every node has the list of all nodes, unless Config.Membership is core: then only super peers
-// list each other. docs/superpeers-membership.md and docs/superpeers-core.md give the limits of
-// each.
+// list each other. docs/superpeers-operation.md gives the limits of each.
 package superpeer

@@ -14,7 +14,7 @@ import (
 // TestALiarAmongHonestNodes has one node of sixteen, which knows the secret if there is one, say
 // whatever it likes for a while: that it holds others' tokens, under versions that rise and
 // rise, with ten thousand clients, at NaN, that tokens are granted, moved and dropped. What it
-// can do meanwhile is in docs/superpeers-core.md; once it is silent all is well again.
+// can do meanwhile is in docs/superpeers-operation.md; once it is silent all is well again.
 func TestALiarAmongHonestNodes(t *testing.T) {
 	const nodes, capacity = 16, 8
 	synctest.Test(t, func(t *testing.T) {

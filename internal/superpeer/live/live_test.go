@@ -69,7 +69,7 @@ func unserved(r *Report) int {
 
 // TestALiveOverlayKeepsItsPromises plays a calm time, the crash of a super peer, and that of
 // a tenth of all nodes, with memberlist and the network's delays. What it asks is less than
-// what docs/superpeers-membership.md measures: few nodes vary more.
+// what docs/reports/2026-11-25-superpeers.md measures: few nodes vary more.
 func TestALiveOverlayKeepsItsPromises(t *testing.T) {
 	const nodes, rounds = 40, 90
 	const capacity = 2 * 20 // twice the mean load
