@@ -1,4 +1,5 @@
-// Package helm tests the chart batuta by Helm's own packages and Kubernetes' own types.
+// Package helm tests the chart batuta by Helm's own packages and Kubernetes' own types, and all
+// that Kubernetes is given by kustomize's own packages and by kubectl-validate.
 package helm
 
 import (
@@ -23,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 // values reads a file of the chart's own examples; none without a name.
@@ -99,6 +102,74 @@ func TestLintAndRender(t *testing.T) {
 		}
 		if got := strings.Join(kinds, " "); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Kubernetes' own schemas take every form: the manifests, what kustomize makes of them, and the
+// chart with each of its examples. kubectl-validate, which checks that, has the schemas in it.
+func TestKubernetesTakesTheForms(t *testing.T) {
+	dir := t.TempDir()
+	tool, err := exec.Command("go", "-C", "../forms", "tool", "-n", "kubectl-validate").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, tool)
+	}
+	validate := strings.TrimSpace(string(tool))
+	write := func(name string, text []byte) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms := []string{write("kustomization.yaml", text)}
+	for _, name := range []string{"deployment", "engine", "sidecar"} {
+		forms = append(forms, filepath.Join("../kubernetes", name+".yaml"))
+	}
+	for _, name := range []string{"", "sidecar", "best-effort", "engine"} {
+		files, err := render(t, values(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, file := range slices.Sorted(maps.Keys(files)) {
+			if strings.TrimSpace(files[file]) != "" && filepath.Base(file) != "NOTES.txt" {
+				all = append(all, files[file])
+			}
+		}
+		forms = append(forms, write("chart-"+name+".yaml", []byte(strings.Join(all, "\n---\n"))))
+	}
+	out, err := exec.Command(validate, forms...).CombinedOutput()
+	if err != nil || strings.Count(string(out), "OK") < len(forms) {
+		t.Errorf("%v\n%s", err, out)
+	}
+
+	// It refuses each fault, so that its silence means something.
+	for fault, change := range map[string][2]string{
+		"a field that does not exist": {"maxUnavailable: 1", "maxUnavailible: 1"},
+		"text for a number":           {"periodSeconds: 5", `periodSeconds: "5"`},
+		"no selector":                 {"  selector:\n    matchLabels: {app: batuta}\n  template:", "  template:"},
+		"a version that is gone":      {"policy/v1", "policy/v1beta1"},
+	} {
+		form, err := os.ReadFile("../kubernetes/sidecar.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := strings.Replace(string(form), change[0], change[1], 1)
+		if broken == string(form) {
+			t.Errorf("sidecar.yaml has no %s", change[0])
+		}
+		if out, err := exec.Command(validate, write("broken.yaml", []byte(broken))).CombinedOutput(); err == nil {
+			t.Errorf("%s is taken:\n%s", fault, out)
 		}
 	}
 }
