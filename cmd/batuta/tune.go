@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -24,7 +25,10 @@ func newTuneCommand(e env) *cobra.Command {
 beyond a heartbeat, the longest delay of the member itself, and the longest round trip of a
 heartbeat. The leader sees all members; a follower sees only the leader. The recommended times
 have four times the room, as machines have worse moments than those that were watched: watch for
-long, and under load. If interrupted, it prints what it has seen until then.`,
+long, and under load. If interrupted, it prints what it has seen until then.
+
+It also measures how late threads wake on the machine that it runs on, and with the permission also
+under real-time scheduling: run it there, as root.`,
 		Example: `  batuta tune --agent 127.0.0.1:7503
   batuta tune --for 1h --agent 127.0.0.1:7503 --json`,
 	}
@@ -34,7 +38,9 @@ long, and under load. If interrupted, it prints what it has seen until then.`,
 			return cli.Usagef("--for %v: watch for a second or more", lasts)
 		}
 		var seen tuning
+		measured := seen.measure()
 		ended := seen.watch(ctx, c, lasts)
+		measured()
 		if seen.Silence == 0 {
 			return cmp.Or(ended, fmt.Errorf("member %s has received no message: there is nothing to tune by; ask one that leads or follows another", seen.Member))
 		}
@@ -48,16 +54,21 @@ long, and under load. If interrupted, it prints what it has seen until then.`,
 
 // tuning is what was seen and what comes of it. Times are in milliseconds.
 type tuning struct {
-	Member      string  `json:"member"`
-	Role        string  `json:"role"`
-	Watched     float64 `json:"watched_s"` // seconds
-	Silence     float64 `json:"silence_ms"`
-	Stall       float64 `json:"stall_ms"`
-	RoundTrip   float64 `json:"round_trip_ms"`
-	Heartbeat   float64 `json:"heartbeat_ms"` // as the member has it now
-	T           float64 `json:"t_ms"`
-	Smallest    set     `json:"smallest"`    // with which no member would have been suspected
-	Recommended set     `json:"recommended"` // with room for worse moments
+	Member    string  `json:"member"`
+	Role      string  `json:"role"`
+	Watched   float64 `json:"watched_s"` // seconds
+	Silence   float64 `json:"silence_ms"`
+	Stall     float64 `json:"stall_ms"`
+	RoundTrip float64 `json:"round_trip_ms"`
+	Heartbeat float64 `json:"heartbeat_ms"` // as the member has it now
+	T         float64 `json:"t_ms"`
+	Machine   float64 `json:"machine_stall_ms"` // by which a thread of the machine that runs tune woke late
+
+	RealTime      *float64 `json:"real_time_stall_ms"`        // the same under real-time scheduling; null: not permitted
+	RealTimeError string   `json:"real_time_error,omitempty"` // why not
+
+	Smallest    set `json:"smallest"`    // with which no member would have been suspected
+	Recommended set `json:"recommended"` // with room for worse moments
 }
 
 // set is a choice of times.
@@ -98,6 +109,31 @@ func (t *tuning) watch(ctx context.Context, c *api.Client, lasts time.Duration) 
 			return nil
 		}
 	}
+}
+
+// measure has threads of this machine sleep, with normal and real-time scheduling, until end is called.
+func (t *tuning) measure() (end func()) {
+	const nap = 5 * time.Millisecond
+	over, threads := make(chan struct{}), sync.WaitGroup{}
+	late := func() (ms float64) {
+		for {
+			due := time.Now().Add(nap)
+			sleep(nap)
+			ms = max(ms, milliseconds(time.Since(due)))
+			select {
+			case <-over:
+				return ms
+			default:
+			}
+		}
+	}
+	threads.Go(func() {
+		if err := inRealTime(func() { t.RealTime = new(late()) }); err != nil {
+			t.RealTimeError = err.Error()
+		}
+	})
+	threads.Go(func() { t.Machine = late() })
+	return func() { close(over); threads.Wait() }
 }
 
 // see takes in an answer of the member; the first is of what was
@@ -145,6 +181,12 @@ func (t *tuning) print(a *asking) error {
 	fmt.Fprintf(out, "seen\tothers silent for %.1f ms at most, itself late by %.1f ms", t.Silence, t.Stall)
 	if t.RoundTrip > 0 {
 		fmt.Fprintf(out, ", a heartbeat and its answer under way for %.1f ms", t.RoundTrip)
+	}
+	fmt.Fprintf(out, "\nmachine\ta thread woke up to %.1f ms late; with real-time scheduling ", t.Machine)
+	if t.RealTime != nil {
+		fmt.Fprintf(out, "up to %.1f ms (see docs/times.md)", *t.RealTime)
+	} else {
+		fmt.Fprintf(out, "it is not measured: %s", t.RealTimeError)
 	}
 	fmt.Fprintf(out, "\nsmallest\t%s\nrecommended\t%s\n", t.Smallest.flags(), t.Recommended.flags())
 	if t.Role != "leader" {
