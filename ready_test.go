@@ -59,11 +59,19 @@ func TestALeadershipIsReadyOnceItsWorkServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(true)
+	ended := false
 	for e := range c.nodes["1"].Events(t.Context()) { // a reader that begins now
-		if e.Kind == EventReady {
+		if ended && e.Kind == EventMeta && e.Member == "2" && e.Meta[readyKey] == "0" && !e.View.Ready() {
 			break
 		}
+		if e.Kind == EventReady {
+			ended = true
+			if err := c.nodes["2"].Ready(t.Context(), Token{}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	ready(false)
 }
 
 // Without AwaitReady a leadership is ready as it begins, and metadata has room for the epoch with it.
