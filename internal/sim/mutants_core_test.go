@@ -197,8 +197,10 @@ var coreMutants = []wrong{
 	{"takes a refusal over a slow link for the first", "internal/core/machine/links.go", "m.farT()+m.cfg.Timing.Heartbeat {", "m.farT() {", "test internal/core/machine TestAnOldRefusalBarsNobody"},
 	{"holds to it that one has left which was let in elsewhere", "internal/core/machine/membership.go", "if e.ID == d.id && e.Departure == election.Present", "if false && e.Departure == election.Present", "scenario election/bully/testdata/members_let_in_elsewhere.txt"},
 	{"believes one that was removed that it was let in", "internal/core/machine/membership.go", " && left.Departure == election.Left {", " && left.Departure != election.Present {", "test internal/core/machine TestWhoHasLeftIsBackByItsOwnWord"},
-	{"asks none whom its leader does not reach", "internal/core/machine/inquiry.go", " && !peer.link {", " {", "scenario election/bully/testdata/unreachable_to_the_leader.txt"},
+	{"asks none whom its leader does not reach", "internal/core/machine/inquiry.go", " && !peer.link {", " {", "scenario election/ring/testdata/chang-roberts/behind_a_delay.txt"},
 	{"what one process has ended is over for another with its id", "internal/core/tenure/tenure.go", "(!itself || now.Sub(t.announcedAt) <= within)", "true", "scenario election/ring/testdata/ring/led_by_the_other_process.txt"},
+	{"a new leader counts members that are back as its side", "internal/core/machine/links.go", "\t\ts.Young, s.Size = true,", "\t\tm.countMayFollow(len(m.members))\n\t\ts.Young, s.Size = true,", "scenario election/bully/testdata/follower_flaps.txt"},
+	{"a new leader counts members that it has found down as its side", "internal/core/machine/detector.go", "\tm.countMayFollow(m.mayFollow)\n", "", "scenario election/bully/testdata/follower_flaps_reset.txt"},
 }
 
 var memberMutants = []wrong{

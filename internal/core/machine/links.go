@@ -43,8 +43,9 @@ type beating struct {
 	nextPing time.Time
 
 	// A leader's side.
-	states  []election.MemberReport
-	stateOf uint64 // the version that states shows
+	states    []election.MemberReport
+	stateOf   uint64 // the version that states shows
+	mayFollow int    // how many members, this one included, have counted as up since the leadership began
 }
 
 // pings notes when the watched member is pinged next.
@@ -64,6 +65,7 @@ func (m *crew) takeLead() {
 			m.setState(i, election.StateUp) // our own link counts, not the last leader's report
 		}
 	}
+	m.countMayFollow(len(m.members))
 	if m.cfg.NoDetector {
 		return
 	}
@@ -133,7 +135,6 @@ func (m *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 // leader, as long as it receives the heartbeats.
 func (m *crew) side() side.Side {
 	s := side.Side{Leader: m.tenure.Held().Leader, Begun: m.tenure.Base(), Own: m.tenure.Leading()}
-	acknowledges := func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() }
 	switch {
 	case m.cfg.NoDetector || !m.tenure.Live() || m.detector.Suspected():
 		return s
@@ -142,17 +143,29 @@ func (m *crew) side() side.Side {
 			s.Size, s.Young = m.tenure.Side()
 		}
 		return s
-	case m.now.Sub(m.tenure.BegunAt()) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat:
-		s.Young = true
-		acknowledges = func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }
 	}
-	s.Size = 1
-	m.others(func(_ int, peer *member) {
-		if !peer.Observer && acknowledges(peer) {
-			s.Size++
+	s.Size = m.count(func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() })
+	if m.now.Sub(m.tenure.BegunAt()) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat {
+		s.Young, s.Size = true, max(s.Size, m.mayFollow)
+	}
+	return s
+}
+
+// count counts this member and the voters among the others for which those holds.
+func (r *roll) count(those func(*member) bool) int {
+	n := 1
+	r.others(func(_ int, peer *member) {
+		if !peer.Observer && those(peer) {
+			n++
 		}
 	})
-	return s
+	return n
+}
+
+// countMayFollow counts the members that may come to acknowledge a leadership that has begun. most is
+// the count before that: a member that was down meanwhile may follow a different leader.
+func (m *crew) countMayFollow(most int) {
+	m.mayFollow = min(most, m.count(func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }))
 }
 
 // outweighs reports whether the present leadership goes on, though the message that is being
