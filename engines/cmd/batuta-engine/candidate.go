@@ -358,6 +358,10 @@ type member struct{ *engines.Election }
 
 var errMembers = errors.New("an election on an engine has no list of members: each process that names it takes part")
 
+func (member) AskMembers(context.Context) ([]batuta.MemberView, error) {
+	return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, errMembers)
+}
+
 func (member) AddMember(context.Context, batuta.Peer) error { return errMembers }
 
 func (member) SetPriority(context.Context, batuta.ID, int) error { return errMembers }
