@@ -47,6 +47,7 @@ type guarded struct {
 	group   atomic.Int64 // process group of its last command; 0: none, or gone
 	owes    atomic.Bool  // it was ordered to start a command, and has not reported its end
 	killed  atomic.Bool  // by this process: it can run nothing more
+	late    atomic.Bool  // because it had not killed the command in time
 	last    atomic.Int64 // when this process kills the command itself; 0: it leaves that to the guard
 }
 
@@ -274,7 +275,7 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			switch {
 			case !alive:
 				k.lost()
-				if last := instant(g.last.Load()); last != 0 && now() >= last {
+				if g.late.Load() {
 					return Outcome{Code: -1, Signal: syscall.SIGKILL, Expired: true}, nil
 				}
 				return Outcome{}, fmt.Errorf("%w: it has died; its command is killed", ErrGuard)
@@ -341,6 +342,7 @@ func (g *guarded) enforce(over <-chan struct{}) {
 	if group := int(g.group.Load()); group != 0 {
 		syscall.Kill(-group, syscall.SIGKILL)
 	}
+	g.late.Store(true)
 	g.kill() // await buries what it leaves behind
 }
 

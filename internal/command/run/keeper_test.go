@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -238,6 +239,21 @@ func TestAGuardThatItsStarterKilledRunsNothingMore(t *testing.T) {
 			if err != nil || !got.Expired {
 				t.Fatalf("%s: ended as %+v, %v; want it killed by its lease", name, got, err)
 			}
+		}
+	}
+}
+
+// The lease may be renewed just after its starter has killed the guard. It had ended all the same.
+func TestAGuardThatIsKilledBeforeARenewal(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		g := &guarded{reports: make(chan report)}
+		close(g.reports)
+		g.last.Store(int64(now().add(long)))
+		g.late.Store(late)
+		got, err := (&keeper{}).await(t.Context(), g, long)
+		if got.Expired != late || errors.Is(err, ErrGuard) == late {
+			t.Errorf("killed for its lease: %v; it ended as %+v, %v", late, got, err)
 		}
 	}
 }
