@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Serves the modules of HEAD as a release, and uses them as a stranger does. A service fetches the library and leads;
 # both commands are installed, the lab included. It lists the modules that the service compiles. Another service
-# fetches one adapter, and compiles no library of the others.
+# fetches one adapter, and compiles no library of the others. The service in testdata runs as three processes, whose
+# leader is killed, with a quorum and on a real etcd.
 set -euo pipefail
 cd "$(dirname "$0")"
+tools=$PWD
 version=$(sed -n 's,.*github.com/batuta-dev/batuta \(v[0-9.]*\)$,\1,p' ../engines/go.mod)
 
 work=$(mktemp -d)
@@ -16,6 +18,7 @@ trap 'forget; rm -rf "$work"' EXIT
 forget
 git clone -q .. "$work/clone"
 go run ./moduleproxy "$work/clone" "$work/proxy" "$version"
+go build -o "$work/servicetry" ./servicetry
 GOPROXY="file://$work/proxy,$(go env GOPROXY)"
 export GODEBUG=goindex=0 # or the go command goes by the files that an earlier commit had under this version
 export GOPROXY GOBIN="$work/bin" GOWORK=off GOFLAGS=-mod=mod GONOSUMDB="github.com/batuta-dev/*"
@@ -57,6 +60,28 @@ if [ "$(wc -l <<<"$compiled")" -gt 7 ]; then
 	echo "that is more than batuta and six modules" >&2
 	exit 1
 fi
+
+lines=$(wc -l <"$tools/testdata/service/main.go")
+changed=$({ diff "$tools/testdata/service/main.go" "$tools/testdata/service/etcd/main.go" || true; } | grep -c '^>')
+if [ "$lines" -gt 60 ] || [ "$changed" -gt 5 ]; then
+	echo "the service has $lines lines, want at most 60; $changed of them are different on etcd, want at most 5" >&2
+	exit 1
+fi
+try() { # SOURCE MODULES [etcd]
+	mkdir "$work/$1"
+	cd "$work/$1"
+	cp "$tools/testdata/$1/main.go" "$tools/testdata/service/main_test.go" .
+	go mod init example.com/service
+	go get "$2"
+	go mod tidy
+	go vet .
+	go test .
+	go build -o program .
+	"$work/servicetry" ./program "${@:3}"
+}
+rm -r "$work/service"
+try service "github.com/batuta-dev/batuta@$version"
+try service/etcd "github.com/batuta-dev/batuta/engines@$version" etcd
 
 mkdir "$work/adapted"
 cd "$work/adapted"
