@@ -69,7 +69,7 @@ type Config struct {
 	// is called once for each value, which is valid for 60 rounds.
 	Measure func(ctx context.Context, addr string) (time.Duration, error)
 
-	Transport memberlist.Transport // replaces UDP and TCP; nil: those
+	Transport memberlist.Transport // replaces UDP and TCP, and Listen; nil: those; see NewTransport
 	Seed      uint64               // of this node's random choices; 0: random
 	Logger    *slog.Logger         // default: none
 }

@@ -3,6 +3,7 @@ package superpeer_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/batuta-dev/batuta/superpeer"
@@ -31,4 +32,26 @@ func Example() {
 		}
 	}
 	// Output: a serves 0 others under token 0
+}
+
+// A program carries the overlay over sockets that it has opened itself.
+func ExampleNewTransport() {
+	streams, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	packets, err := net.ListenPacket("udp", streams.Addr().String()) // the port of both
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := superpeer.Join(context.Background(), superpeer.Config{
+		Transport: superpeer.NewTransport(packets, streams, nil), Fraction: 0.1, Capacity: 20,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer m.Close() // and both sockets
 }

@@ -27,7 +27,7 @@ func TestAForkTellsItsTwoApart(t *testing.T) {
 	defer other.Shutdown()
 	trunk := newFork(under, "a")
 	branch := trunk.prong("a/core")
-	to := under.tcp.Addr().String()
+	to := under.listener.Addr().String()
 	for _, label := range []string{"b", "a/core", "a"} { // the first is nobody's
 		b, err := memberlist.AddLabelHeaderToPacket([]byte("for "+label), label)
 		if err != nil {

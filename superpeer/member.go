@@ -142,17 +142,9 @@ func drawUID() uid {
 	return uid(binary.BigEndian.Uint64(b[:])) | 1
 }
 
-// bind sets up conf's listeners and advertised address.
-func (m *Member) bind(conf *memberlist.Config) error {
-	if m.cfg.Transport != nil {
-		conf.Transport = m.cfg.Transport
-		return nil
-	}
-	host, port, err := splitAddress(m.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("%w: listen %q: %w", ErrConfig, m.cfg.Listen, err)
-	}
-	conf.BindPort, conf.AdvertisePort = port, port
+// bind sets up conf's transport and advertised address.
+func (m *Member) bind(conf *memberlist.Config) (err error) {
+	conf.BindPort, conf.AdvertisePort = 0, 0 // the port of the transport
 	if m.cfg.Advertise != "" {
 		told, port, err := splitAddress(m.cfg.Advertise)
 		if err != nil {
@@ -160,9 +152,17 @@ func (m *Member) bind(conf *memberlist.Config) error {
 		}
 		conf.AdvertiseAddr, conf.AdvertisePort = told.String(), port
 	}
+	if conf.Transport = m.cfg.Transport; conf.Transport != nil {
+		return nil
+	}
+	host, port, err := splitAddress(m.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("%w: listen %q: %w", ErrConfig, m.cfg.Listen, err)
+	}
 	if conf.Transport, err = listen(host, port); err != nil {
 		return fmt.Errorf("listen %s: %w; free the port or give another", m.cfg.Listen, err)
 	}
+	conf.BindPort = port
 	return nil
 }
 

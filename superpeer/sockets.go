@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,16 +11,18 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// sockets are UDP and TCP on the same port. memberlist's own allocate 64 KiB for each packet, of
-// which nearly all use less than a hundredth: that was most of a process's heap.
+// sockets are packets and streams at the same address. memberlist's own allocate 64 KiB for each
+// packet, of which nearly all use less than a hundredth: that was most of a process's heap.
 type sockets struct {
-	udp     *net.UDPConn
-	tcp     *net.TCPListener
-	packets chan *memberlist.Packet
-	streams chan net.Conn
-	closed  chan struct{}
-	close   sync.Once
-	serving sync.WaitGroup
+	conn     net.PacketConn
+	listener net.Listener
+	dial     func(ctx context.Context, addr string) (net.Conn, error)
+	packets  chan *memberlist.Packet
+	streams  chan net.Conn
+	closed   chan struct{}
+	begin    sync.Once
+	close    sync.Once
+	serving  sync.WaitGroup
 }
 
 const (
@@ -28,34 +31,54 @@ const (
 	anyPortTries  = 16
 )
 
-// listen opens both; port 0 picks a port that is free for both.
-func listen(host netip.Addr, port int) (s *sockets, err error) {
-	s = &sockets{packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{})}
-	for range anyPortTries {
-		if s.tcp, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(host, uint16(port)))); err != nil {
+// NewTransport returns a [Config.Transport] over connections that the program has opened, such as
+// those of its own mesh. Messages of at most 1,400 bytes go through packets. The rest, and the
+// lists that nodes compare, go through streams: dial opens one, and listener accepts it. Without
+// dial, streams are TCP's.
+//
+// Nodes have an IP address and a port, the same for both: Config.Advertise, or else the listener's.
+// Packets are written to a [net.UDPAddr] of it, and dial gets it as IP:PORT; a mesh with other names
+// maps them. Nothing is read before [Join], and [Member.Close] closes both connections: to share
+// one, give a wrapper that only passes on the overlay's packets.
+func NewTransport(packets net.PacketConn, listener net.Listener, dial func(ctx context.Context, addr string) (net.Conn, error)) memberlist.NodeAwareTransport {
+	return newSockets(packets, listener, dial)
+}
+
+func newSockets(packets net.PacketConn, listener net.Listener, dial func(ctx context.Context, addr string) (net.Conn, error)) *sockets {
+	if dial == nil {
+		dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+	}
+	return &sockets{
+		conn: packets, listener: listener, dial: dial,
+		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
+	}
+}
+
+// listen opens UDP and TCP; port 0 picks a port that is free for both.
+func listen(host netip.Addr, port int) (*sockets, error) {
+	for try := 1; ; try++ {
+		tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(host, uint16(port))))
+		if err != nil {
 			return nil, err
 		}
-		if s.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(s.tcp.Addr().(*net.TCPAddr).AddrPort())); err == nil {
-			break
+		udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(tcp.Addr().(*net.TCPAddr).AddrPort()))
+		if err == nil {
+			_ = udp.SetReadBuffer(receiveBuffer) // a smaller buffer works too
+			return newSockets(udp, tcp, nil), nil
 		}
-		s.tcp.Close()
-		if port != 0 {
+		tcp.Close()
+		if port != 0 || try == anyPortTries {
 			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	_ = s.udp.SetReadBuffer(receiveBuffer) // a smaller buffer works too
-	s.serving.Go(s.receive)
-	s.serving.Go(s.accept)
-	return s, nil
 }
 
 func (s *sockets) receive() {
 	buffer := make([]byte, longestPacket)
 	for {
-		n, from, err := s.udp.ReadFromUDP(buffer)
+		n, from, err := s.conn.ReadFrom(buffer)
 		if s.over(err) {
 			return
 		}
@@ -72,7 +95,7 @@ func (s *sockets) receive() {
 
 func (s *sockets) accept() {
 	for {
-		c, err := s.tcp.AcceptTCP()
+		c, err := s.listener.Accept()
 		if s.over(err) {
 			return
 		}
@@ -103,20 +126,18 @@ func (s *sockets) over(err error) bool {
 
 // FinalAdvertiseAddr implements [memberlist.Transport].
 func (s *sockets) FinalAdvertiseAddr(host string, port int) (net.IP, int, error) {
-	own := s.tcp.Addr().(*net.TCPAddr)
-	ip := own.IP
+	own, err := netip.ParseAddrPort(s.listener.Addr().String())
+	ip := own.Addr()
 	if host != "" {
-		if ip = net.ParseIP(host); ip == nil {
-			return nil, 0, fmt.Errorf("advertise %q: want an IP address", host)
-		}
+		ip, err = netip.ParseAddr(host)
 	}
 	if port == 0 {
-		port = own.Port
+		port = int(own.Port())
 	}
-	if short := ip.To4(); short != nil {
-		ip = short
+	if err != nil || ip.IsUnspecified() || port == 0 {
+		return nil, 0, fmt.Errorf("the listener at %s names no IP:PORT for the others; give advertise", s.listener.Addr())
 	}
-	return ip, port, nil
+	return ip.Unmap().AsSlice(), port, nil
 }
 
 // WriteTo implements [memberlist.Transport].
@@ -125,7 +146,7 @@ func (s *sockets) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = s.udp.WriteToUDPAddrPort(b, to)
+	_, err = s.conn.WriteTo(b, net.UDPAddrFromAddrPort(to))
 	return time.Now(), err
 }
 
@@ -134,15 +155,23 @@ func (s *sockets) WriteToAddress(b []byte, a memberlist.Address) (time.Time, err
 	return s.WriteTo(b, a.Addr)
 }
 
-// PacketCh implements [memberlist.Transport].
-func (s *sockets) PacketCh() <-chan *memberlist.Packet { return s.packets }
+// PacketCh implements [memberlist.Transport]. Its first call begins to read.
+func (s *sockets) PacketCh() <-chan *memberlist.Packet {
+	s.begin.Do(func() {
+		s.serving.Go(s.receive)
+		s.serving.Go(s.accept)
+	})
+	return s.packets
+}
 
 // StreamCh implements [memberlist.Transport].
 func (s *sockets) StreamCh() <-chan net.Conn { return s.streams }
 
 // DialTimeout implements [memberlist.Transport].
 func (s *sockets) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	return net.DialTimeout("tcp", addr, timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.dial(ctx, addr)
 }
 
 // DialAddressTimeout implements [memberlist.NodeAwareTransport].
@@ -153,9 +182,10 @@ func (s *sockets) DialAddressTimeout(a memberlist.Address, timeout time.Duration
 // Shutdown implements [memberlist.Transport].
 func (s *sockets) Shutdown() error {
 	s.close.Do(func() {
+		s.begin.Do(func() {})
 		close(s.closed)
-		s.tcp.Close()
-		s.udp.Close()
+		s.listener.Close()
+		s.conn.Close()
 	})
 	s.serving.Wait()
 	return nil
