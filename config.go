@@ -63,7 +63,7 @@ type Config struct {
 
 	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default only this member. Without Join only [Node.AddMember] adds members
 	Join      []string // where members to join through are: HOST:PORT, of a name all its addresses; srv:NAME, its SRV records; file:PATH, HOST:PORT a line; found again at each try, and 5 s after all have answered
-	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; a member of that kind without it does not
+	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; a member of that kind without it does not. Package quorum refuses it, and Expect
 	Expect    int      // the first election waits until so many members receive from each other; default 0: it does not wait
 	// MinMembers lets this member lead only while it receives so many members, itself and observers
 	// included; give it to all members alike. A leader that receives fewer for T steps down. Default 0: no such rule.

@@ -41,7 +41,7 @@ func Takeovers() []string {
 	return []string{string(TakeoverAttested), string(TakeoverLease), string(TakeoverRefused)}
 }
 
-// Algorithm is the election by quorum, for a single member. Use [New].
+// Algorithm is the election by quorum. Use [New].
 type Algorithm struct {
 	drift    float64
 	takeover Takeover
@@ -62,13 +62,23 @@ func WithTakeover(t Takeover) Option { return func(a *Algorithm) { a.takeover = 
 // batutaguard starts such a guard; without a guard the members wait for the lease.
 func WithGuard(g attest.Guard) Option { return func(a *Algorithm) { a.guard = g } }
 
-// New returns a value for a single member.
+// New returns a value that many nodes can have, unless it has [WithGuard]: a guard attests the end of a
+// single member.
 func New(options ...Option) *Algorithm {
 	a := &Algorithm{drift: DefaultDrift, takeover: TakeoverLease}
 	for _, o := range options {
 		o(a)
 	}
 	return a
+}
+
+// Clone returns a copy for a further node; a itself if it has a guard, which two nodes must not share.
+func (a *Algorithm) Clone() election.Algorithm {
+	if a.guard != nil {
+		return a
+	}
+	c := *a
+	return &c
 }
 
 // Name returns "quorum".
