@@ -226,7 +226,7 @@ var mutants = []mutant.Mutant{
 		New: "",
 		By:  "TestALogThatNobodyReadsStopsNobody"},
 	{Name: "nobody is told what the log lacks", File: "internal/logqueue/logqueue.go",
-		Old: "			tell(r.handler, n-told, n)\n",
+		Old: "			report(r.handler, n-reported, n)\n",
 		New: "",
 		By:  "TestALogThatNobodyReadsStopsNobody"},
 	{Name: "Close waits for a log that nobody reads", File: "internal/logqueue/logqueue.go",
