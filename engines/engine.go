@@ -3,6 +3,7 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -37,9 +38,17 @@ type Engine interface {
 // ErrTaken is what an engine returns when the record is not the record that was to be replaced.
 var ErrTaken = errors.New("the record is another's by now")
 
-// ErrDenied is wrapped by the error of an engine that refuses the caller's credentials, or gives them no right to the
-// record. Such a call has changed nothing. An [Election] logs the error once a minute at most, and asks again.
+// ErrDenied is wrapped by the error of an engine that refuses the caller's credentials, gives them no right to the
+// record, or cannot hold an election. Such a call has changed nothing. An [Election] logs the error once a minute at most,
+// and asks again.
 var ErrDenied = errors.New("the engine refuses access")
+
+// Denied gives an error with the text of [fmt.Errorf] that wraps [ErrDenied].
+func Denied(format string, args ...any) error { return denied{fmt.Errorf(format, args...)} }
+
+type denied struct{ error }
+
+func (d denied) Unwrap() []error { return []error{d.error, ErrDenied} }
 
 // Record is the present leadership, as an engine keeps it.
 type Record struct {

@@ -164,23 +164,15 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// denied is the reason for which etcd refuses a call.
-type denied string
-
-func (d denied) Error() string { return string(d) }
-
-// Is reports whether target is [engines.ErrDenied].
-func (d denied) Is(target error) bool { return target == engines.ErrDenied }
-
 // explain returns the error for a refusal of etcd because of the user, the password or the permissions.
 func (e *Engine) explain(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrUserEmpty):
-		return denied("etcd requires a user and a password")
+		return engines.Denied("etcd requires a user and a password")
 	case strings.HasPrefix(err.Error(), "etcdserver: authentication failed"): // there are two of them
-		return denied("etcd refuses the user or the password")
+		return engines.Denied("etcd refuses the user or the password")
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return denied(fmt.Sprintf("etcd denies the user the keys under %s: grant one of its roles readwrite on that prefix", e.prefix))
+		return engines.Denied("etcd denies the user the keys under %s: grant one of its roles readwrite on that prefix", e.prefix)
 	}
 	return err
 }

@@ -208,15 +208,9 @@ func coded(err error, numbers ...uint16) bool {
 	return ok && slices.Contains(numbers, said.Number)
 }
 
-// denied is the server's refusal.
-type denied struct{ error }
-
-// Is reports whether target is [engines.ErrDenied].
-func (d denied) Is(target error) bool { return target == engines.ErrDenied }
-
 func (e *Engine) explain(err error) error {
 	if coded(err, denials...) {
-		return denied{fmt.Errorf("MySQL refuses: %w; a candidate needs SELECT, INSERT and UPDATE on batuta_elections and batuta_epochs", err)}
+		return engines.Denied("MySQL refuses: %w; a candidate needs SELECT, INSERT and UPDATE on batuta_elections and batuta_epochs", err)
 	}
 	return err
 }

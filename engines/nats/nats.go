@@ -357,14 +357,6 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// denied is the reason for which NATS refuses a call.
-type denied string
-
-func (d denied) Error() string { return string(d) }
-
-// Is reports whether target is [engines.ErrDenied].
-func (d denied) Is(target error) bool { return target == engines.ErrDenied }
-
 // explain finds what NATS refuses. A call that is refused has no answer; the connection has the reason.
 func (e *Engine) explain(err error) error {
 	last := e.js.Conn().LastError()
@@ -377,12 +369,12 @@ func (e *Engine) explain(err error) error {
 	connected, fresh := e.js.Conn().IsConnected(), last != e.old
 	for _, refusal := range []error{client.ErrAuthorization, client.ErrAuthExpired, client.ErrAuthRevoked, client.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) || !connected && errors.Is(last, refusal) {
-			return denied("NATS refuses the credentials")
+			return engines.Denied("NATS refuses the credentials")
 		}
 	}
 	switch {
 	case errors.Is(err, client.ErrPermissionViolation) || fresh && errors.Is(last, client.ErrPermissionViolation):
-		return denied(fmt.Sprintf("NATS denies the user bucket %s: allow it to publish to %s> and $KV.%s.>, and to subscribe to _INBOX.>", e.bucket.Bucket, e.api(), e.bucket.Bucket))
+		return engines.Denied("NATS denies the user bucket %s: allow it to publish to %s> and $KV.%s.>, and to subscribe to _INBOX.>", e.bucket.Bucket, e.api(), e.bucket.Bucket)
 	case !connected && last != nil:
 		return fmt.Errorf("no connection: %w", last)
 	}

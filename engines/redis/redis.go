@@ -232,24 +232,16 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// denied is the reason for which Redis refuses a call.
-type denied string
-
-func (d denied) Error() string { return string(d) }
-
-// Is reports whether target is [engines.ErrDenied].
-func (d denied) Is(target error) bool { return target == engines.ErrDenied }
-
 // explain finds what Redis refuses.
 func (e *Engine) explain(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "NOAUTH "), strings.Contains(text, "without any password configured"):
-		return denied("Redis requires a password, or has none configured: " + text)
+		return engines.Denied("Redis requires a password, or has none configured: %s", text)
 	case strings.Contains(text, "WRONGPASS "), strings.Contains(text, "invalid password"):
-		return denied("Redis refuses the user or the password")
+		return engines.Denied("Redis refuses the user or the password")
 	case strings.Contains(text, "NOPERM "), strings.Contains(text, "can't run this command or subcommand"), strings.Contains(text, "No permissions"):
-		return denied(fmt.Sprintf("Redis denies the user key %s: allow it ~%s &%s +eval +evalsha +subscribe +publish +hmget +hset +hincrby +info +time", e.key, e.key, e.key))
+		return engines.Denied("Redis denies the user key %s: allow it ~%s &%s +eval +evalsha +subscribe +publish +hmget +hset +hincrby +info +time", e.key, e.key, e.key)
 	}
 	return err
 }

@@ -50,6 +50,7 @@ var ways = []way{
 	{"batuta-engine run --nats", serveNats, true, (*contest).batuta},
 	{"a key with a TTL in NATS", serveNats, true, (*contest).natsKey},
 	{"batuta-engine run --redis", serveRedis, true, (*contest).batuta},
+	{"batuta-engine run --s3", serveS3, true, (*contest).batuta},
 	{"SET NX PX in Redis", serveRedis, true, (*contest).setNX},
 }
 

@@ -33,6 +33,7 @@ type engineFlags struct {
 	nats                      natsFlags
 	redis                     redisFlags
 	mysql                     mysqlFlags
+	s3                        s3Flags
 	lease                     time.Duration // of a candidate
 	election                  string
 }
@@ -50,6 +51,7 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	f.nats.register(fs)
 	f.redis.register(fs)
 	f.mysql.register(fs)
+	f.s3.register(fs)
 	fs.StringVar(&f.election, "election", "default", "`name` of the election: processes that name the same take part in the same")
 }
 
@@ -58,6 +60,7 @@ type held struct {
 	engines.Engine
 	closeClient func() error
 	flags       string // with the credentials
+	refused     func() // at a refusal; nil: nothing is to be done
 }
 
 // Close implements [engines.Engine].
@@ -65,6 +68,9 @@ func (h held) Close() error { return errors.Join(h.Engine.Close(), h.closeClient
 
 func (h held) named(err error) error {
 	if h.flags != "" && errors.Is(err, engines.ErrDenied) {
+		if h.refused != nil {
+			h.refused()
+		}
 		return fmt.Errorf("%s: %w", h.flags, err)
 	}
 	return err
@@ -159,6 +165,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		{"--nats", len(f.nats.urls) > 0, f.nats.extra(), func() (engines.Engine, error) { return f.nats.open(f.election) }},
 		{"--redis", f.redis.addr != "", f.redis.extra(), func() (engines.Engine, error) { return f.redis.open(f.election, f.lease) }},
 		{"--mysql", f.mysql.url != "", f.mysql.extra(), func() (engines.Engine, error) { return f.mysql.open(f.election, f.lease) }},
+		{"--s3", f.s3.url != "", f.s3.extra(), func() (engines.Engine, error) { return f.s3.open(f.election) }},
 	} {
 		if e.given {
 			opened = append(opened, e.open)
@@ -167,7 +174,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		}
 	}
 	if len(opened) != 1 {
-		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --mysql, --nats, --postgres and --redis")
+		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --mysql, --nats, --postgres, --redis and --s3")
 	}
 	return opened[0]()
 }
@@ -182,7 +189,7 @@ func (f *engineFlags) openPostgres() (engines.Engine, error) {
 	if err != nil {
 		return nil, cli.Usagef("--postgres: %w", err)
 	}
-	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }, ""}, nil
+	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }, "", nil}, nil
 }
 
 func (f *engineFlags) openKubernetes() (engines.Engine, error) {

@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 			os.Exit(execute(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
 		}
 	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		os.Setenv(name, enginetest.S3User) // of this process and those that it starts
+	}
 	os.Exit(m.Run())
 }
 
@@ -77,7 +80,14 @@ func serveMySQL(t *testing.T) place {
 	return place{enginetest.ServeMySQL(t).Addr, func(addr string) []string { return []string{"--mysql", enginetest.MySQLURL(addr)} }}
 }
 
-var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis, "mysql": serveMySQL}
+func serveS3(t *testing.T) place {
+	_, addrs := enginetest.ServeS3(t, 1)
+	return place{addrs[0], func(addr string) []string {
+		return []string{"--s3", "s3://" + enginetest.Bucket, "--s3-endpoint", "http://" + addr}
+	}}
+}
+
+var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis, "mysql": serveMySQL, "s3": serveS3}
 
 // ask runs a command that asks, in this process.
 func ask(args ...string) (code int, said string) {

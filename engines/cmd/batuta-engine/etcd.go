@@ -51,7 +51,7 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 	if f.etcdUser != "" {
 		flags = "--etcd-user " + f.etcdUser + ", --etcd-password-file"
 	}
-	return held{etcd.New(client, etcd.Prefix+f.election), client.Close, flags}, nil
+	return held{etcd.New(client, etcd.Prefix+f.election), client.Close, flags, nil}, nil
 }
 
 func (f *engineFlags) etcdTLS() (*tls.Config, error) {

@@ -80,5 +80,5 @@ func (f *mysqlFlags) open(election string, lease time.Duration) (engines.Engine,
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(3)
 	db.SetConnMaxLifetime(min(cmp.Or(lease, time.Minute), time.Minute)) // the address may come to lead to a different server
-	return held{mysql.New(db, election), db.Close, flags}, nil
+	return held{mysql.New(db, election), db.Close, flags, nil}, nil
 }

@@ -88,7 +88,7 @@ func (f *natsFlags) open(election string) (engines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held{nats.New(js, bucket, election), func() error { conn.Close(); return nil }, flags}, nil
+	return held{nats.New(js, bucket, election), func() error { conn.Close(); return nil }, flags, nil}, nil
 }
 
 // letters are those of a bucket's name.

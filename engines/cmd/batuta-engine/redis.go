@@ -70,7 +70,7 @@ func (f *redisFlags) open(election string, lease time.Duration) (engines.Engine,
 		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: host}
 	}
 	c := client.NewClient(options)
-	return held{redis.New(c, redis.Prefix+election, lease), c.Close, flags}, nil
+	return held{redis.New(c, redis.Prefix+election, lease), c.Close, flags, nil}, nil
 }
 
 // silent has the client write no log.

@@ -5,7 +5,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -206,6 +209,50 @@ func TestMySQLSwitchover(t *testing.T) {
 	enginetest.Leads(t, batuta.Token{}, second)
 }
 
+// A bucket that is missing, and credentials that are missing or wrong, get one sentence. A file with credentials is read again
+// after a refusal. With TLS the store's certificate is checked.
+func TestS3Refuses(t *testing.T) {
+	_, addrs := enginetest.ServeS3(t, 1)
+	dir := t.TempDir()
+	file, flags := filepath.Join(dir, "credentials"), func(bucket, endpoint string) []string {
+		return []string{"--s3", "s3://" + bucket + "/db/", "--s3-endpoint", endpoint}
+	}
+	plain := flags(enginetest.Bucket, "http://"+addrs[0])
+	keys := func(secret string) {
+		text := "[default]\naws_access_key_id = " + enginetest.S3User + "\naws_secret_access_key = " + secret + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, "--s3 s3://missing/db/: bucket missing at http://"+addrs[0]+" does not exist: create it", all, flags("missing", "http://"+addrs[0])...)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": file + "-none", "AWS_SHARED_CREDENTIALS_FILE": file} {
+		t.Setenv(name, value)
+	}
+	refused(t, "--s3 s3://elections/db/ (AWS_ACCESS_KEY_ID is not set): the store of bucket elections at http://"+addrs[0]+" refuses access, \"AccessDenied: ", all, plain...)
+	keys("wrong")
+	refused(t, "refuses access, \"SignatureDoesNotMatch: ", all, plain...)
+	e := candidateOf(t, engineFlags{s3: s3Flags{url: plain[1], endpoint: plain[3]}})
+	enginetest.Reports(t, e, "a candidate needs s3:GetObject and s3:PutObject on db/default*")
+	keys(enginetest.S3User)
+	enginetest.Leads(t, batuta.Token{}, e)
+
+	secured := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // its Host is what the client has signed
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", addrs[0], r.In.Host
+	}})
+	defer secured.Close()
+	ca := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over := flags(enginetest.Bucket, secured.URL)
+	if code, said := ask(append([]string{"leader"}, over...)...); code != cli.Failed || !strings.Contains(said, "certificate signed by unknown authority") {
+		t.Errorf("leader, without the authority, ends with %d: %s", code, said)
+	}
+	if code, said := ask(append([]string{"leader", "--s3-ca", ca}, over...)...); code != cli.Done || said != "1\n" {
+		t.Errorf("leader ends with %d: %s", code, said)
+	}
+}
+
 // What is wrong with the flags of an engine is reported in a line with exit code 2, without the password.
 func TestEngineFlagsAreWrong(t *testing.T) {
 	dir := passwords(t, "p")
@@ -235,6 +282,19 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 		{"--mysql", "mysql://user@127.0.0.1/d?tls=1"},
 		{"--mysql", "mysql://user@127.0.0.1/d?ssl-mode=REQUIRED"},
 		{"--mysql", "mysql://user@127.0.0.1/d?tls=true&x=y"},
+		{"--s3", "bucket"},
+		{"--s3", "https://bucket/prefix"},
+		{"--s3", "s3://"},
+		{"--s3", "s3://Not_A_Bucket"},
+		{"--s3", "s3://user:hidden@bucket"},
+		{"--s3", "s3://bucket?x=hidden"},
+		{"--s3", "s3://bucket", "--s3-endpoint", "127.0.0.1:1"},
+		{"--s3", "s3://bucket", "--s3-endpoint", "ftp://127.0.0.1"},
+		{"--s3", "s3://bucket", "--s3-endpoint", "http://user:hidden@127.0.0.1"},
+		{"--s3", "s3://bucket", "--s3-endpoint", "http://127.0.0.1/path"},
+		{"--s3", "s3://bucket", "--s3-endpoint", "http://127.0.0.1:1", "--s3-ca", file},
+		{"--s3", "s3://bucket", "--s3-endpoint", "https://127.0.0.1:1", "--s3-ca", file},
+		{"--nats", "127.0.0.1:1", "--s3-region", "x"},
 	} {
 		for _, command := range []string{"run", "agent", "status", "leader", "watch"} {
 			full := append([]string{command}, args...)
@@ -242,7 +302,7 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 				full = append(full, "--", "true")
 			}
 			code, said := ask(full...)
-			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") && !strings.Contains(said, "--mysql") {
+			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") && !strings.Contains(said, "--mysql") && !strings.Contains(said, "--s3") {
 				t.Errorf("%q ends with %d: %s", full, code, said)
 			}
 		}
