@@ -20,8 +20,8 @@ import (
 // A part reaches the parts that it stands on, and neither the Node nor itself.
 func TestAPartCannotReachTheNode(t *testing.T) {
 	owner, parts := reflect.TypeFor[Node](), 0
-	given := []reflect.Type{reflect.TypeFor[func(context.Context) error](), reflect.TypeFor[func(context.Context, Leadership) error]()} // functions of the user
-	do := walls.Function{Owner: reflect.TypeFor[command](), Field: "do", Type: reflect.TypeFor[func()]()}                               // what other goroutines have the loop do
+	given := []reflect.Type{reflect.TypeFor[func(context.Context) error](), reflect.TypeFor[func(context.Context, Leadership) error](), reflect.TypeFor[func(context.Context) ([][]byte, error)]()} // functions of the user
+	do := walls.Function{Owner: reflect.TypeFor[command](), Field: "do", Type: reflect.TypeFor[func()]()}                                                                                           // what other goroutines have the loop do
 	for i := range owner.NumField() {
 		part := owner.Field(i).Type
 		if part.Kind() == reflect.Pointer {
