@@ -17,7 +17,8 @@ var (
 )
 
 // TestCommandsOfPages parses each batuta command in a block of code of each page: the command
-// exists, with these flags and this number of arguments. TestTutorials also runs those of tutorials.
+// exists, with these flags and this number of arguments. TestTutorials runs those of tutorials, and
+// TestCommandsOfPagesAreRun those of all further pages.
 func TestCommandsOfPages(t *testing.T) {
 	checked := 0
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md", "packaging/helm/*/README.md"} {
