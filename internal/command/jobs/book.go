@@ -100,7 +100,7 @@ func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 	b.mu.Unlock()
 	j := joblist.Job{Name: l.Name, Schedule: l.Spec}
 	for _, m := range status.Members {
-		last = run.LaterTick(last, toldTick(m.Meta[TicksKey], mark))
+		last = schedule.LaterTick(last, toldTick(m.Meta[TicksKey], mark))
 		ordersIn(m.Meta[OrdersKey], orders)
 	}
 	j.Paused = orders[mark].paused()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 // TicksKey is the metadata key of the last ticks that a member has learned of, for many jobs: the
@@ -73,7 +74,7 @@ func (l tickLog) Known() time.Time {
 	l.mu.Unlock()
 	status, _ := node.Status(context.Background())
 	for _, m := range status.Members {
-		last = run.LaterTick(last, toldTick(m.Meta[TicksKey], l.mark))
+		last = schedule.LaterTick(last, toldTick(m.Meta[TicksKey], l.mark))
 	}
 	return last
 }

@@ -102,7 +102,7 @@ type metaLog struct {
 
 func (l metaLog) Known() time.Time {
 	status, _ := l.Status(context.Background()) // the last, once the node has ended
-	return lastTick(status.Members)
+	return schedule.LastTick(status.Members, TickKey)
 }
 
 func (l metaLog) Publish(ctx context.Context, tick time.Time) error {
@@ -114,25 +114,6 @@ type noLog struct{}
 
 func (noLog) Known() time.Time                         { return time.Time{} }
 func (noLog) Publish(context.Context, time.Time) error { return nil }
-
-// lastTick returns the latest tick of any member. A tick in the future comes from a wrong clock or
-// a malicious member: it must not stop the schedule.
-func lastTick(members []batuta.MemberStatus) (last time.Time) {
-	for _, m := range members {
-		if tick, err := time.Parse(time.RFC3339, m.Meta[TickKey]); err == nil {
-			last = LaterTick(last, tick)
-		}
-	}
-	return last
-}
-
-// LaterTick returns the later of two ticks, unless that is [schedule.FarAhead].
-func LaterTick(last, tick time.Time) time.Time {
-	if tick.After(last) && time.Until(tick) < schedule.FarAhead {
-		return tick
-	}
-	return last
-}
 
 // untimely records why no run is due any more.
 func (r *Runner) untimely(ctx context.Context, err error) {

@@ -195,7 +195,7 @@ func TestATickFarAheadIsNotBelieved(t *testing.T) {
 	told := func(tick string) batuta.MemberStatus {
 		return batuta.MemberStatus{Meta: map[string]string{TickKey: tick}}
 	}
-	got := lastTick([]batuta.MemberStatus{told(now.Format(time.RFC3339)), told(now.Add(2 * time.Hour).Format(time.RFC3339)), told("x"), {}})
+	got := schedule.LastTick([]batuta.MemberStatus{told(now.Format(time.RFC3339)), told(now.Add(2 * time.Hour).Format(time.RFC3339)), told("x"), {}}, TickKey)
 	if !got.Equal(now) {
 		t.Errorf("got %s, want %s", got, now)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/netresearch/go-cron"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 )
 
@@ -155,6 +156,29 @@ const look = 20 * time.Second
 // that was wrong.
 const FarAhead = time.Hour
 
+// LastTick returns the latest tick that any member publishes under a key of its metadata. A tick in the future comes from
+// a wrong clock or a malicious member: it must not stop the schedule.
+func LastTick(members []batuta.MemberStatus, key string) (last time.Time) {
+	for _, m := range members {
+		if tick, err := time.Parse(time.RFC3339, m.Meta[key]); err == nil {
+			last = LaterTick(last, tick)
+		}
+	}
+	return last
+}
+
+// LaterTick returns the later of two ticks, unless that is [FarAhead].
+func LaterTick(last, tick time.Time) time.Time {
+	if tick.After(last) && time.Until(tick) < FarAhead {
+		return tick
+	}
+	return last
+}
+
+// settle is how long a leader without a last tick waits for those that the members publish: it may have started a moment
+// ago, and led before they reached it.
+const settle = 2 * time.Second
+
 // TooLate is how much later than its tick a run may begin without being late.
 const TooLate = 5 * time.Second
 
@@ -211,12 +235,22 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// takeOver continues after the last known tick. Without a known tick it begins now, and publishes
-// that: if this member dies before its first tick, the next leader runs that.
+// takeOver continues after the last known tick. If none is known, not after [settle] either, it begins now, and
+// publishes that: if this member dies before its first tick, the next leader runs that.
 func (t *Ticker) takeOver(ctx context.Context) error {
 	before := t.last
-	t.last = later(t.last, t.Known())
-	if t.last.IsZero() || t.SkipMissed && before.IsZero() {
+	if t.last = later(t.last, t.Known()); t.last.IsZero() {
+		began := t.now()
+		select {
+		case <-time.After(settle):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if t.last = t.Known(); t.last.IsZero() {
+			t.last = began
+		}
+	}
+	if t.SkipMissed && before.IsZero() {
 		now := t.now()
 		t.missed(now)
 		t.last = later(t.last, now)
