@@ -1,0 +1,111 @@
+// Package batutacron calls a function at the times of a cron schedule, on the leader alone. A time
+// that fell due while no member led is made up for by the next leader.
+//
+//	err := batutacron.Run(ctx, node, batutacron.Job{Name: "report", Schedule: "30 4 * * *", Do: report})
+//
+// Commands and configuration files have the same: see "batuta run --schedule" and "batuta agent --jobs".
+package batutacron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
+)
+
+// Job is a function and the times at which the leader calls it. Name and Schedule must be the same on all members.
+type Job struct {
+	// Name is the job's, 1 to 48 letters, digits, '.', '_' and '-'; no two jobs of a member may have the same.
+	Name string
+
+	// Schedule has five fields of cron (minute, hour, day of the month, month, day of the week), or is @hourly, @daily,
+	// @weekly, @monthly or @yearly. It is in UTC, unless "CRON_TZ=Europe/Madrid " precedes it.
+	Schedule string
+
+	// SkipMissed leaves out what fell due while no member led or a call lasted. By default Do is called once for all that
+	// was missed, with the last of these times.
+	SkipMissed bool
+
+	// Do is called with the time that fell due, and returns when its work has ended. ctx ends with the leadership l. The
+	// next call waits for it, and so does the next leadership, unless the leader is cut off: l has the fence for that.
+	Do func(ctx context.Context, l batuta.Leadership, tick time.Time)
+
+	// Election is where the leader is elected; default: the cluster's own election. A named election of the node
+	// spreads jobs over the members.
+	Election batuta.Elector
+}
+
+// Run calls job.Do at the times of its schedule for as long as this member leads, over all its leaderships, until ctx ends.
+// It begins as a candidate, as [batuta.Node.Lead] does, and returns as that does: ctx's error, [batuta.ErrClosed] or the
+// node's own. An error that wraps [batuta.ErrConfig] names what is wrong with job.
+//
+// A time is called for once, if members agree on the leader: before the call, it is published to all members in the node's
+// metadata, under "batuta.tick." and the name. A leader that ends before the others receive that may have its last call
+// repeated by the next. [batuta.Node.SetMeta] removes it unless its pairs are among the new ones; there is room for a dozen
+// jobs. A time more than an hour ahead of the wall clock comes from a wrong clock, and does not count.
+func Run(ctx context.Context, node *batuta.Node, job Job) error {
+	if job.Do == nil {
+		return fmt.Errorf("%w: job %q has no Do: give it a function", batuta.ErrConfig, election.Shown(job.Name))
+	}
+	key := "batuta.tick." + job.Name
+	if err := election.CheckMeta(map[string]string{key: ""}); err != nil || job.Name == "" || len(job.Name) > 48 {
+		return fmt.Errorf("%w: job name %.64q: give 1 to 48 letters, digits, '.', '_' and '-'", batuta.ErrConfig, election.Shown(job.Name))
+	}
+	times, err := schedule.Parse(job.Schedule)
+	if err != nil {
+		return fmt.Errorf("%w: job %s: %w", batuta.ErrConfig, job.Name, err)
+	}
+	var unpublished error
+	ticks := schedule.Ticker{Schedule: times, SkipMissed: job.SkipMissed,
+		Known: func() time.Time {
+			status, _ := node.Status(context.Background()) // the last, once the node has ended
+			return schedule.LastTick(status.Members, key)
+		},
+		Publish: func(ctx context.Context, tick time.Time) { unpublished = publish(ctx, node, key, tick) },
+	}
+	if job.Election == nil {
+		job.Election = node
+	}
+	return job.Election.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		for {
+			tick, err := ticks.Await(ctx)
+			switch {
+			case errors.Is(err, schedule.ErrNever):
+				<-ctx.Done()
+				return ctx.Err()
+			case err != nil:
+				return err
+			case unpublished != nil && ctx.Err() == nil:
+				return fmt.Errorf("job %s: %w", job.Name, unpublished)
+			}
+			job.Do(ctx, l, tick)
+		}
+	})
+}
+
+// publishing makes two jobs of a member publish in turn.
+var publishing sync.Mutex
+
+// publish adds a tick to the metadata of this member.
+func publish(ctx context.Context, node *batuta.Node, key string, tick time.Time) error {
+	publishing.Lock()
+	defer publishing.Unlock()
+	status, err := node.Status(ctx)
+	if err != nil {
+		return err
+	}
+	meta := map[string]string{}
+	for _, m := range status.Members {
+		if m.ID == node.ID() {
+			maps.Copy(meta, m.Meta)
+		}
+	}
+	meta[key] = tick.UTC().Format(time.RFC3339)
+	return node.SetMeta(ctx, meta)
+}
