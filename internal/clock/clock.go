@@ -105,7 +105,7 @@ func stepped(from, to time.Time) bool {
 func system(read func(look bool) ticks, now func() time.Time) Source {
 	origin, base, asleep := now(), ticks{}, time.Duration(0)
 	steady := read != nil && !virtual()
-	if read == nil {
+	if !steady { // of virtual time the kernel's clocks show nothing
 		read = func(bool) ticks { return ticks{} }
 	}
 	base = read(true)
