@@ -264,3 +264,93 @@ func ExampleNode_Hold() {
 	// served under epoch 1
 	// send it to the leader
 }
+
+// A job that may be left out asks once, and does not wait for the end of a leadership.
+func ExampleTryAcquire() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	held, err := batuta.TryAcquire(ctx, node)
+	switch {
+	case errors.Is(err, batuta.ErrNotLeading):
+		fmt.Println("another member does it")
+	case err != nil:
+		fmt.Println(err)
+	default:
+		fmt.Println("this member does it")
+		held.Release()
+	}
+	// Output: this member does it
+}
+
+// Only a fence can guard a row: with a best-effort algorithm there is none, and the epoch guards nothing.
+func ExampleLeadership_Fence() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	err = node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		fence, ok := l.Fence()
+		if !ok {
+			return errors.New("this algorithm has no fence: use quorum, or an engine")
+		}
+		fmt.Println("UPDATE … WHERE fence <=", fence)
+		return nil
+	})
+	fmt.Println(err)
+	// Output: this algorithm has no fence: use quorum, or an engine
+}
+
+// A leader serves only once its work is ready, and View.Ready shows it to all members.
+func ExampleNode_Ready() {
+	ctx := context.Background()
+	node, err := batuta.Start(ctx, batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(), AwaitReady: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	go node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		// … load what it serves …
+		if err := node.Ready(ctx, l.Token); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	for view := range node.Watch(ctx) {
+		if view.Defined() && view.Ready() {
+			fmt.Println("member", view.Token.Leader.ID, "serves")
+			break
+		}
+	}
+	// Output: member 1 serves
+}
+
+// A member that is not healthy does not lead; by Fall and Rise one slow answer changes nothing.
+func ExampleHealth() {
+	node, err := batuta.Start(context.Background(), batuta.Config{
+		ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(),
+		Health: batuta.Health{
+			Check:   func(ctx context.Context) error { return errors.New("the database does not answer") }, // db.PingContext
+			Every:   100 * time.Millisecond,
+			Timeout: time.Second,
+			Rise:    1,
+			Fall:    3,
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	fmt.Println("leads:", node.IsLeader())
+	// Output: leads: false
+}

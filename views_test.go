@@ -3,7 +3,6 @@ package batuta_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +19,7 @@ func TestMembersAreAskedForTheirViews(t *testing.T) {
 	for name, change := range map[string]func(*batuta.Config){"bully": func(*batuta.Config) {}, "quorum": byMajority} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				disk := t.TempDir()
-				c := batutatest.New(t, 5, func(cfg *batuta.Config) {
-					cfg.DataDir = filepath.Join(disk, string(cfg.ID))
-					change(cfg)
-				})
+				c := batutatest.New(t, 5, change)
 				c.StartAll()
 				led := c.Agree("5")
 				ask := func(id batuta.ID) map[batuta.ID]batuta.MemberView {

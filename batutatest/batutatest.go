@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -46,28 +47,37 @@ type Cluster struct {
 	change  []func(*batuta.Config)
 	hosts   map[batuta.ID]*memnet.Host
 	disks   map[batuta.ID]*disk
+	join    map[batuta.ID][]string // of a member on no list
 	nodes   map[batuta.ID]*batuta.Node
 	apart   [][2]batuta.ID // links that are cut
+	dir     string
 }
 
 // New prepares n members, without starting them. Each of change may alter the configuration of a
 // member before it starts: its Algorithm, by default bully, its times, its Health. The list and
-// addresses are the cluster's, the Store is in memory unless it is changed. The test's end stops
-// all.
+// addresses are the cluster's. The Store is in memory unless it is changed; a quorum, which needs a
+// DataDir, has one in the test's temporary directory. The test's end stops all.
 func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 	t.Helper()
 	if n < 1 || slices.ContainsFunc(change, func(f func(*batuta.Config)) bool { return f == nil }) {
 		t.Fatalf("batutatest.New with %d members and %d changes: give at least one member, and no nil function", n, len(change))
 	}
 	c := &Cluster{t: t, network: memnet.New(), change: change, hosts: map[batuta.ID]*memnet.Host{},
-		disks: map[batuta.ID]*disk{}, nodes: map[batuta.ID]*batuta.Node{}}
-	for i := range n {
-		id := batuta.ID(strconv.Itoa(i + 1))
-		c.members = append(c.members, batuta.Peer{ID: id, Addr: fmt.Sprintf("10.0.%d.%d:7400", (i+1)/250, (i+1)%250)})
-		c.disks[id] = &disk{}
+		disks: map[batuta.ID]*disk{}, join: map[batuta.ID][]string{}, nodes: map[batuta.ID]*batuta.Node{}, dir: t.TempDir()}
+	for range n {
+		c.seat(nil)
 	}
 	t.Cleanup(c.stop)
 	return c
+}
+
+// seat makes the next member, which joins through those addresses; none: it is on the list.
+func (c *Cluster) seat(through []string) batuta.ID {
+	i := len(c.members) + 1
+	id := batuta.ID(strconv.Itoa(i))
+	c.members = append(c.members, batuta.Peer{ID: id, Addr: fmt.Sprintf("10.0.%d.%d:7400", i/250, i%250)})
+	c.disks[id], c.join[id] = &disk{}, through
+	return id
 }
 
 // Latency makes each message take the result of takes, from now on; 1 ms by default. It must be
@@ -78,10 +88,18 @@ func (c *Cluster) Latency(takes func() time.Duration) { c.network.Takes = takes 
 func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	c.t.Helper()
 	i := c.index(id)
-	cfg := batuta.Config{ID: id, Listen: c.members[i].Addr, Peers: slices.Clone(c.members), Algorithm: bully.New(),
+	cfg := batuta.Config{ID: id, Listen: c.members[i].Addr, Join: c.join[id], Algorithm: bully.New(),
 		Store: c.disks[id], Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil))}
+	for _, m := range c.members {
+		if cfg.Join == nil && c.join[m.ID] == nil {
+			cfg.Peers = append(cfg.Peers, m)
+		}
+	}
 	for _, f := range c.change {
 		f(&cfg)
+	}
+	if cfg.DataDir == "" && cfg.Algorithm != nil && cfg.Algorithm.Name() == "quorum" {
+		cfg.DataDir = filepath.Join(c.dir, string(id))
 	}
 	c.hosts[id] = c.network.Host(string(id))
 	cfg.Transport = c.hosts[id]
@@ -110,6 +128,27 @@ func (c *Cluster) Start(id batuta.ID) *batuta.Node {
 	}
 	c.nodes[id] = n
 	return n
+}
+
+// Join adds a member to the running cluster, with the next id, and starts it: it joins through the
+// members that run. [Cluster.Start] starts it again.
+func (c *Cluster) Join() *batuta.Node {
+	c.t.Helper()
+	var through []string
+	var by *batuta.Node
+	for _, m := range c.members {
+		if n := c.nodes[m.ID]; n != nil {
+			through, by = append(through, m.Addr), n
+		}
+	}
+	if by == nil {
+		c.t.Fatal("no member runs that a newcomer could join through: call Start or StartAll first")
+	}
+	id := c.seat(through)
+	if err := by.AddMember(context.Background(), c.members[c.index(id)]); err != nil {
+		c.t.Fatalf("member %s cannot be added: %v", id, err)
+	}
+	return c.Start(id)
 }
 
 // StartAll starts every member that does not run.
@@ -174,7 +213,8 @@ func (c *Cluster) Cut(a, b batuta.ID) {
 	c.apart = append(c.apart, [2]batuta.ID{a, b})
 }
 
-// Isolate cuts a member off from the rest.
+// Isolate cuts a member off from the rest. To the others its process might as well be frozen: what it
+// sends, and what they send to it, arrives when the cluster is healed.
 func (c *Cluster) Isolate(id batuta.ID) {
 	c.t.Helper()
 	c.Part(id)

@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/batutatest"
 	"github.com/batuta-dev/batuta/election/ring"
+	"github.com/batuta-dev/batuta/quorum"
 )
 
 // Five nodes in one process: killed, cut, healed and started again by calls; what they
@@ -96,6 +97,7 @@ func TestMistakes(t *testing.T) {
 		"nobody runs":          func(t testing.TB) { batutatest.New(t, 1).Agree("1") },
 		"a cut from nobody":    func(t testing.TB) { batutatest.New(t, 2).Cut("1", "3") },
 		"nobody alone":         func(t testing.TB) { batutatest.New(t, 2).Isolate("3") },
+		"a join of nobody":     func(t testing.TB) { batutatest.New(t, 2).Join() },
 		"a start of nobody":    func(t testing.TB) { batutatest.New(t, 2).Start("3") },
 	} {
 		tried := &trial{TB: t}
@@ -132,5 +134,51 @@ func ExampleNew() {
 		fmt.Println(c.Node("3").IsLeader())
 		c.Heal()
 		c.Agree("3")
+	})
+}
+
+// A quorum needs no directory by hand, and keeps what it has stored over a kill.
+func TestAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3, func(cfg *batuta.Config) { cfg.Algorithm = quorum.New() })
+		c.StartAll()
+		var first batuta.Token
+		for v := range c.Node("1").Watch(t.Context()) {
+			if first = v.Token; first.Defined() {
+				break
+			}
+		}
+		killed := first.Leader.ID
+		c.Kill(killed)
+		time.Sleep(time.Minute)
+		c.Start(killed)
+		time.Sleep(time.Minute)
+		now := c.Agree(c.Node(killed).Leader().Token.Leader.ID)
+		if !now.Above(first) {
+			t.Errorf("%v leads after %v", now, first)
+		}
+		n := c.Join()
+		if n.ID() != "4" {
+			t.Errorf("the newcomer is %s", n.ID())
+		}
+		c.Agree(now.Leader.ID)
+	})
+}
+
+// A newcomer joins through those that run, and again after a kill.
+func TestANewcomerJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 2)
+		c.StartAll()
+		c.Agree("2")
+		c.Join()
+		c.Agree("3")
+		c.Kill("3")
+		c.Agree("2")
+		c.Start("3")
+		c.Agree("3")
+		if s, err := c.Node("1").Status(t.Context()); err != nil || len(s.Members) != 3 {
+			t.Errorf("1 lists %d members, %v", len(s.Members), err)
+		}
 	})
 }
