@@ -246,7 +246,7 @@ var mutants = []mutant.Mutant{
 		New: "",
 		By:  "TestARunMayEndBeforeItsElectionIsHandedOver"},
 	{Name: "a job's ticks are unknown to the other members", File: "internal/command/jobs/ticks.go",
-		Old: "last = run.LaterTick(last, toldTick(m.Meta[TicksKey], l.mark))",
+		Old: "last = schedule.LaterTick(last, toldTick(m.Meta[TicksKey], l.mark))",
 		New: "_ = m",
 		By:  "TestEachTickOfEachJobRunsOnceAcrossFailovers"},
 	{Name: "ticks of jobs that are gone are told for ever", File: "internal/command/jobs/ticks.go",
