@@ -124,3 +124,22 @@ func TestALeaderThatIsNotYetListedLeads(t *testing.T) {
 		t.Errorf("it follows %v, want %v", m.View(), report.Token)
 	}
 }
+
+// A higher member that was no candidate, and that the lost leader did not reach, is asked before a claim if
+// this member has a connection with it: it may be a candidate by now.
+func TestAMemberThatOnlyTheLeaderDidNotReachIsAsked(t *testing.T) {
+	m := newMachine(t, "3", nil)
+	m.Step(start, Event{Kind: Started})
+	for _, id := range []ID{"1", "2", "4", "5"} {
+		m.Step(start, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
+	}
+	report := []MemberReport{{ID: "4", State: StateDown, Eligibility: IneligibleUnhealthy}}
+	m.Step(start, from("5", Message{Kind: Beat, Token: token(1, rank("5")), Version: 1, States: report}))
+	m.Step(start, Event{Kind: Saved})
+	at := start.Add(50 * time.Millisecond)
+	m.Step(at, from("5", Message{Kind: Beat, Token: token(1, rank("5")), Version: 2, States: report}))
+	m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+	if got := m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true}); asked(got, "4") == 0 || slices.Contains(kinds(got), "save") {
+		t.Errorf("its leader is gone: %q, want 4 asked and no claim", kinds(got))
+	}
+}
