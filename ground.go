@@ -192,10 +192,8 @@ func (g *ground) arm() {
 		g.armed = time.Time{}
 		return
 	}
-	// The timer does not see the time that the clock leaps over: it may have still to
-	// wait for what is due.
-	if wait := at.Sub(g.now()); at != g.armed || wait <= 0 {
-		g.timer.Reset(wait)
+	if at != g.armed {
+		g.timer.Reset(at.Sub(g.now()))
 		g.armed = at
 	}
 }

@@ -81,7 +81,7 @@ func (n *Node) loop() {
 		}
 		<-n.turn
 		c.do()
-		n.links.wake() // it may have come before the timer's turn
+		n.links.wake() // before the timer's turn, or because the clock has leapt over time that the timer does not see
 		n.drain()
 		if c.done != nil {
 			close(c.done)
