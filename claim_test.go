@@ -38,7 +38,6 @@ func TestAConfigCanBeUsedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer n.Close()
-			nodes = append(nodes, n)
 		}
 		for _, n := range nodes {
 			waitView(t, n, "it leads its own cluster", func(v View) bool { return v.Token.Leader.ID == n.ID() })
@@ -91,14 +90,12 @@ func (d deafTransport) Dial(context.Context, string) (net.Conn, error) { return 
 // A quorum's Config makes many nodes; with a guard it makes one.
 func TestAQuorumsConfigIsUsedAgain(t *testing.T) {
 	twice := func(c Config) error {
-		var nodes []*Node
 		for range 2 {
 			c.DataDir = t.TempDir()
 			n, err := New(c)
 			if err != nil {
 				return err
 			}
-			nodes = append(nodes, n)
 			t.Cleanup(func() { n.Close() })
 		}
 		return nil

@@ -145,8 +145,6 @@ type fake struct {
 	answer  func(f *fake, w http.ResponseWriter, r *http.Request) (done bool)
 }
 
-func (f *fake) etag(path string) string { return fmt.Sprintf("%x", len(path)+f.writes) }
-
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

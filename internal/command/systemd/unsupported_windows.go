@@ -1,4 +1,4 @@
-package schedule
+package systemd
 
 // The commands do not compile on Windows, and fail by this name: what "batuta run" starts could not be ended there
 // with all that it has started. The library does, and no part of it imports this package.
