@@ -199,8 +199,11 @@ var coreMutants = []wrong{
 	{"believes one that was removed that it was let in", "internal/core/machine/membership.go", " && left.Departure == election.Left {", " && left.Departure != election.Present {", "test internal/core/machine TestWhoHasLeftIsBackByItsOwnWord"},
 	{"asks none whom its leader does not reach", "internal/core/machine/inquiry.go", " && !peer.link {", " {", "test internal/core/machine TestAMemberThatOnlyTheLeaderDidNotReachIsAsked"},
 	{"what one process has ended is over for another with its id", "internal/core/tenure/tenure.go", "(!itself || now.Sub(t.announcedAt) <= within)", "true", "scenario election/ring/testdata/ring/led_by_the_other_process.txt"},
-	{"a new leader counts members that are back as its side", "internal/core/machine/links.go", "\t\ts.Young, s.Size = true,", "\t\tm.countMayFollow(len(m.members))\n\t\ts.Young, s.Size = true,", "scenario election/bully/testdata/follower_flaps.txt"},
-	{"a new leader counts members that it has found down as its side", "internal/core/machine/detector.go", "\tm.countMayFollow(m.mayFollow)\n", "", "scenario election/bully/testdata/follower_flaps_reset.txt"},
+	{"a new leader counts members that are back as its side", "internal/core/machine/links.go", "return peer.mayFollow }))", "return !peer.down && peer.state != election.StateUnreachable }))", "scenario election/bully/testdata/follower_flaps.txt"},
+	{"a new leader counts members that it has found down as its side", "internal/core/machine/links.go", "\tpeer.mayFollow = peer.mayFollow && s != election.StateUnreachable && s != election.StateDown\n", "", "scenario election/bully/testdata/follower_flaps_reset.txt"},
+	{"a refusal ends when the member that refuses is away", "internal/core/machine/machine.go", "if why != nil || peer.refusal != election.ErrNotMember || !m.tenure.Live() || m.tenure.Leading() {", "{", "test internal/core/machine TestAFollowerIsRefusedUntilItIsAccepted"},
+	{"a member whose last link ends notifies no removed member again", "internal/core/machine/machine.go", "\t\tm.linkDown(ev.Peer)\n\t\tm.notifyAgain()\n", "\t\tm.linkDown(ev.Peer)\n", "scenario election/bully/testdata/members_mutual_crash.txt"},
+	{"a member whose last fellow leaves notifies no removed member again", "internal/core/machine/membership.go", "\tm.strike(i)\n\tm.notifyAgain()\n", "\tm.strike(i)\n", "scenario election/bully/testdata/members_mutual_last.txt"},
 }
 
 var memberMutants = []wrong{

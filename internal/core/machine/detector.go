@@ -105,7 +105,6 @@ func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string
 	} else {
 		m.setState(i, election.StateUnreachable)
 	}
-	m.countMayFollow(m.mayFollow)
 	asked := peer.askedAt
 	if !wasDown {
 		m.note("finds down", peer.ID, election.Token{}, why)

@@ -43,9 +43,8 @@ type beating struct {
 	nextPing time.Time
 
 	// A leader's side.
-	states    []election.MemberReport
-	stateOf   uint64 // the version that states shows
-	mayFollow int    // how many members, this one included, have counted as up since the leadership began
+	states  []election.MemberReport
+	stateOf uint64 // the version that states shows
 }
 
 // pings notes when the watched member is pinged next.
@@ -64,8 +63,8 @@ func (m *crew) takeLead() {
 		if peer.link {
 			m.setState(i, election.StateUp) // our own link counts, not the last leader's report
 		}
+		peer.mayFollow = !peer.down && peer.state != election.StateUnreachable && peer.state != election.StateDown
 	}
-	m.countMayFollow(len(m.members))
 	if m.cfg.NoDetector {
 		return
 	}
@@ -146,7 +145,7 @@ func (m *crew) side() side.Side {
 	}
 	s.Size = m.count(func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() })
 	if m.now.Sub(m.tenure.BegunAt()) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat {
-		s.Young, s.Size = true, max(s.Size, m.mayFollow)
+		s.Young, s.Size = true, max(s.Size, m.count(func(peer *member) bool { return peer.mayFollow }))
 	}
 	return s
 }
@@ -160,12 +159,6 @@ func (r *roll) count(those func(*member) bool) int {
 		}
 	})
 	return n
-}
-
-// countMayFollow counts the members that may come to acknowledge a leadership that has begun. most is
-// the count before that: a member that was down meanwhile may follow a different leader.
-func (m *crew) countMayFollow(most int) {
-	m.mayFollow = min(most, m.count(func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }))
 }
 
 // outweighs reports whether the present leadership goes on, though the message that is being
@@ -355,6 +348,7 @@ func (m *crew) setState(i int, s election.MemberState) {
 		return
 	}
 	peer.state = s
+	peer.mayFollow = peer.mayFollow && s != election.StateUnreachable && s != election.StateDown
 	m.statesChanged()
 	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
 }

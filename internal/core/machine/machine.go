@@ -123,6 +123,7 @@ func (m *Machine) link(ev election.Event) {
 		m.linkUp(ev.Rank, ev.Incarnation)
 	case election.LinkDown:
 		m.linkDown(ev.Peer)
+		m.notifyAgain()
 	case election.DialFailed:
 		m.dialFailed(ev.Peer, ev.Refused, ev.Err, ev.Member)
 	}
@@ -435,7 +436,10 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		return
 	}
 	peer.dialLost(m.now, m.farT())
-	m.refuses(i, why)
+	// A follower dials a member that refused it. That this fails, as while that member is away, ends no refusal.
+	if why != nil || peer.refusal != election.ErrNotMember || !m.tenure.Live() || m.tenure.Leading() {
+		m.refuses(i, why)
+	}
 	if refused || why != nil && why != election.ErrForeign {
 		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
 	}

@@ -251,6 +251,7 @@ func (m *listing) dropMember(i int, e election.Member) {
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
 	}
 	m.strike(i)
+	m.notifyAgain()
 	m.metas.Drop(e.ID)
 	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})
 	switch {
@@ -476,8 +477,18 @@ func (m *listing) answeredElsewhere(ev election.Event) {
 	}
 }
 
-// notifyRemoved dials a removed member each second, in turn, until each was notified, or has
-// refused.
+// notifyAgain has a member without any connection notify all the removed again: one that was gone
+// when it was dialed may have returned, and asks only the members that it has not removed itself.
+func (m *listing) notifyAgain() {
+	if !m.linked() {
+		for _, e := range m.roster.All() {
+			m.mustNotify(e, m.now)
+		}
+	}
+}
+
+// notifyRemoved dials a removed member each second, in turn, until each was notified. A member that
+// has connections does not dial again where none listens; a member that is alone does.
 func (m *listing) notifyRemoved() {
 	if m.notifying != election.None {
 		if m.now.Before(m.notifyUntil) {

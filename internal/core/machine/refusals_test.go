@@ -106,3 +106,24 @@ func TestALeaderThatIsOutnumberedGivesUp(t *testing.T) {
 		t.Errorf("two refuse it, and it is alone: it is %q and has %v for its leader", m.Standing(), m.View())
 	}
 }
+
+// A follower dials the members that do not have it on their list. That they are away for a moment does not make it a
+// candidate: it would lead until they return, and refuse it again.
+func TestAFollowerIsRefusedUntilItIsAccepted(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Members = members("3", "4", "5") })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	m.Step(start, Event{Kind: DialFailed, Peer: "3", Err: ErrNotMember})
+	m.Step(start, from("4", Message{Kind: Beat, Token: token(3, rank("4")), Version: 1}))
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, Event{Kind: DialFailed, Peer: "3", Err: ErrNotMember})
+	if m.View().Leader.ID != "4" || m.Standing() != IneligibleRefused {
+		t.Fatalf("3 does not know it: it is %q and has %v for its leader, want %q", m.Standing(), m.View(), IneligibleRefused)
+	}
+	if m.Step(start, Event{Kind: DialFailed, Peer: "3", Refused: true}); m.Standing() != IneligibleRefused {
+		t.Errorf("3 is away: it is %q, want %q", m.Standing(), IneligibleRefused)
+	}
+	if m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1}); m.Standing() != Eligible {
+		t.Errorf("3 has accepted it: it is %q, want a candidate", m.Standing())
+	}
+}
