@@ -461,8 +461,8 @@ type Security struct {
 
 	// Secrets gives the secrets instead of SecretFile, from an environment variable or a store
 	// such as Vault: each as "batuta secret new" prints it, at most 4, the preferred first.
-	// Start and New call it, then the node every 5 s, and [Node.Reload]; never twice at once. If
-	// a call is costly, cache its result. Validate does not call it.
+	// Start and New call it, then the node every 5 s, and [Node.Reload]; a node never twice at
+	// once. If a call is costly, cache its result. Validate does not call it.
 	// Secrets that differ from the last replace them without a restart: have all members accept
 	// both the old and the new secret before any member gives only the new.
 	// ctx ends after 5 s, or with the node. An error, or no return by then, fails the start, which can be

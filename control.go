@@ -138,15 +138,30 @@ func (b *bounded[T]) call(ctx context.Context, what string, timeout time.Duratio
 // its own [Config.Meta]. It returns when this member has taken it up, with what is wrong
 // with pairs, ctx's error, or [ErrClosed].
 func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
-	if err := n.cfg.checkMeta(pairs); err != nil {
-		return err
-	}
-	pairs = maps.Clone(pairs)
-	return n.call(ctx, func() {
-		if n.cfg.AwaitReady {
-			pairs = withReady(pairs, n.links.metas[n.id][readyKey])
+	return n.links.setMeta(ctx, maps.Clone(pairs), false)
+}
+
+// MergeMeta is [Node.SetMeta] that keeps the pairs with other keys.
+func (n *Node) MergeMeta(ctx context.Context, pairs map[string]string) error {
+	return n.links.setMeta(ctx, maps.Clone(pairs), true)
+}
+
+func (l *links) setMeta(ctx context.Context, pairs map[string]string, merge bool) error {
+	return l.try(ctx, func() error {
+		present, all := l.metas[l.id], map[string]string{}
+		if merge {
+			maps.Copy(all, present)
+			delete(all, readyKey)
 		}
-		n.emit(election.Event{Kind: election.Tells, Meta: pairs})
+		maps.Copy(all, pairs)
+		if err := l.cfg.checkMeta(all); err != nil {
+			return err
+		}
+		if l.cfg.AwaitReady {
+			all = withReady(all, present[readyKey])
+		}
+		l.emit(election.Event{Kind: election.Tells, Meta: all})
+		return nil
 	})
 }
 

@@ -350,7 +350,7 @@ var mutants = []mutant.Mutant{
 		New: "err != nil || epoch == 0",
 		By:  "TestReadinessIsForThoseThatAskForIt"},
 	{Name: "new metadata takes readiness away", File: "control.go",
-		Old: "pairs = withReady(pairs, n.links.metas[n.id][readyKey])",
+		Old: "all = withReady(all, present[readyKey])",
 		New: "pairs = withReady(pairs, \"0\")",
 		By:  "TestALeadershipIsReadyOnceItsWorkServes"},
 	{Name: "whether a leader is known is looked up before the answer waits", File: "internal/api/leads.go",

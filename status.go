@@ -111,15 +111,15 @@ type QuorumStatus struct {
 }
 
 // quorum is what this member knows of votes; nil: its algorithm has none.
-func (n *Node) quorum() *QuorumStatus {
-	c, ok := n.machine.(interface{ Votes() machine.QuorumView })
+func (g *ground) quorum() *QuorumStatus {
+	c, ok := g.machine.(interface{ Votes() machine.QuorumView })
 	if !ok {
 		return nil
 	}
-	v, now := c.Votes(), n.now()
+	v, now := c.Votes(), g.now()
 	s := &QuorumStatus{Voters: v.Voters, Term: v.Term, PromisedTo: v.PromisedTo, Answered: map[ID]time.Duration{}}
-	if a, ok := n.cfg.Algorithm.(leasing); ok {
-		s.Lease = a.Lease(n.timeout)
+	if a, ok := g.cfg.Algorithm.(leasing); ok {
+		s.Lease = a.Lease(g.timeout)
 	}
 	if !v.Lease.IsZero() {
 		s.Left = v.Lease.Sub(now)
@@ -181,8 +181,7 @@ type MemberView struct {
 }
 
 // AskMembers asks all other members of the list at once which leadership they follow, over a
-// connection between members: their HTTP APIs are not needed. The answers arrive within 2 s or
-// until ctx ends; they are in the order of the list, lowest rank first. The error is that of ctx,
+// connection between members: their HTTP APIs are not needed. It returns within 2 s, or when ctx ends; they are in the order of the list, lowest rank first. The error is that of ctx,
 // [ErrClosed], or wraps [errors.ErrUnsupported] where [Config].Wire has no such question.
 func (n *Node) AskMembers(ctx context.Context) ([]MemberView, error) {
 	if n.cfg.Wire != nil {
@@ -196,16 +195,26 @@ func (n *Node) AskMembers(ctx context.Context) ([]MemberView, error) {
 		}
 		return views
 	})
+	within, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	turns := make(chan struct{}, askAtOnce)
 	var asked sync.WaitGroup
 	for i := range views {
-		asked.Go(func() { n.links.askView(ctx, &views[i]) })
+		asked.Go(func() {
+			turns <- struct{}{}
+			n.links.askView(within, &views[i])
+			<-turns
+		})
 	}
 	asked.Wait()
-	return views, err
+	return views, cmp.Or(err, ctx.Err())
 }
 
-// askTime bounds the wait for a member's view.
-const askTime = 2 * time.Second
+// Bounds of AskMembers: the wait for all views, and how many members are asked at once.
+const (
+	askTime   = 2 * time.Second
+	askAtOnce = 64
+)
 
 func (l *links) askView(ctx context.Context, v *MemberView) {
 	answer, err := l.transport.Check(ctx, v.Address, askTime)

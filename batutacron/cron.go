@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -45,10 +43,13 @@ type Job struct {
 // It begins as a candidate, as [batuta.Node.Lead] does, and returns as that does: ctx's error, [batuta.ErrClosed] or the
 // node's own. An error that wraps [batuta.ErrConfig] names what is wrong with job.
 //
-// A time is called for once, if members agree on the leader: before the call, it is published to all members in the node's
-// metadata, under "batuta.tick." and the name. A leader that ends before the others receive that may have its last call
-// repeated by the next. [batuta.Node.SetMeta] removes it unless its pairs are among the new ones; there is room for a dozen
-// jobs. A time more than an hour ahead of the wall clock comes from a wrong clock, and does not count.
+// Each time is called for at most once, if members agree on the leader: before the call, it is published to all members in
+// the node's metadata, under "batuta.tick." and the name, and a call that was cut short is not repeated. If a leader ends
+// before the others have received it, the next may repeat the call. [batuta.Node.SetMeta] removes that pair, and
+// [batuta.Node.MergeMeta] keeps it; there is room for a dozen jobs, and Run ends with an error without room. A published time
+// that is more than an hour ahead of the wall clock comes from a wrong clock, and does not count until it is less.
+//
+// CRON_TZ needs the IANA time zones: a program for an image or a system without them imports time/tzdata.
 func Run(ctx context.Context, node *batuta.Node, job Job) error {
 	if job.Do == nil {
 		return fmt.Errorf("%w: job %q has no Do: give it a function", batuta.ErrConfig, election.Shown(job.Name))
@@ -61,51 +62,33 @@ func Run(ctx context.Context, node *batuta.Node, job Job) error {
 	if err != nil {
 		return fmt.Errorf("%w: job %s: %w", batuta.ErrConfig, job.Name, err)
 	}
-	var unpublished error
+	var stop context.CancelCauseFunc // of the present leadership
 	ticks := schedule.Ticker{Schedule: times, SkipMissed: job.SkipMissed,
 		Known: func() time.Time {
 			status, _ := node.Status(context.Background()) // the last, once the node has ended
 			return schedule.LastTick(status.Members, key)
 		},
-		Publish: func(ctx context.Context, tick time.Time) { unpublished = publish(ctx, node, key, tick) },
+		Publish: func(ctx context.Context, tick time.Time) {
+			if err := node.MergeMeta(ctx, map[string]string{key: tick.UTC().Format(time.RFC3339)}); err != nil {
+				stop(fmt.Errorf("job %s: %w", job.Name, err))
+			}
+		},
 	}
 	if job.Election == nil {
 		job.Election = node
 	}
 	return job.Election.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		ctx, stop = context.WithCancelCause(ctx)
+		defer stop(nil)
 		for {
 			tick, err := ticks.Await(ctx)
-			switch {
-			case errors.Is(err, schedule.ErrNever):
+			if errors.Is(err, schedule.ErrNever) {
 				<-ctx.Done()
-				return ctx.Err()
-			case err != nil:
-				return err
-			case unpublished != nil && ctx.Err() == nil:
-				return fmt.Errorf("job %s: %w", job.Name, unpublished)
+			}
+			if err != nil {
+				return context.Cause(ctx)
 			}
 			job.Do(ctx, l, tick)
 		}
 	})
-}
-
-// publishing makes two jobs of a member publish in turn.
-var publishing sync.Mutex
-
-// publish adds a tick to the metadata of this member.
-func publish(ctx context.Context, node *batuta.Node, key string, tick time.Time) error {
-	publishing.Lock()
-	defer publishing.Unlock()
-	status, err := node.Status(ctx)
-	if err != nil {
-		return err
-	}
-	meta := map[string]string{}
-	for _, m := range status.Members {
-		if m.ID == node.ID() {
-			maps.Copy(meta, m.Meta)
-		}
-	}
-	meta[key] = tick.UTC().Format(time.RFC3339)
-	return node.SetMeta(ctx, meta)
 }

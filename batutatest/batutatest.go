@@ -47,7 +47,7 @@ type Cluster struct {
 	change  []func(*batuta.Config)
 	hosts   map[batuta.ID]*memnet.Host
 	disks   map[batuta.ID]*disk
-	join    map[batuta.ID][]string // of a member on no list
+	joins   map[batuta.ID]bool // members on no list
 	nodes   map[batuta.ID]*batuta.Node
 	apart   [][2]batuta.ID // links that are cut
 	dir     string
@@ -63,20 +63,20 @@ func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 		t.Fatalf("batutatest.New with %d members and %d changes: give at least one member, and no nil function", n, len(change))
 	}
 	c := &Cluster{t: t, network: memnet.New(), change: change, hosts: map[batuta.ID]*memnet.Host{},
-		disks: map[batuta.ID]*disk{}, join: map[batuta.ID][]string{}, nodes: map[batuta.ID]*batuta.Node{}, dir: t.TempDir()}
+		disks: map[batuta.ID]*disk{}, joins: map[batuta.ID]bool{}, nodes: map[batuta.ID]*batuta.Node{}, dir: t.TempDir()}
 	for range n {
-		c.seat(nil)
+		c.seat()
 	}
 	t.Cleanup(c.stop)
 	return c
 }
 
-// seat makes the next member, which joins through those addresses; none: it is on the list.
-func (c *Cluster) seat(through []string) batuta.ID {
+// seat makes the next member.
+func (c *Cluster) seat() batuta.ID {
 	i := len(c.members) + 1
 	id := batuta.ID(strconv.Itoa(i))
 	c.members = append(c.members, batuta.Peer{ID: id, Addr: fmt.Sprintf("10.0.%d.%d:7400", i/250, i%250)})
-	c.disks[id], c.join[id] = &disk{}, through
+	c.disks[id] = &disk{}
 	return id
 }
 
@@ -88,10 +88,13 @@ func (c *Cluster) Latency(takes func() time.Duration) { c.network.Takes = takes 
 func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	c.t.Helper()
 	i := c.index(id)
-	cfg := batuta.Config{ID: id, Listen: c.members[i].Addr, Join: c.join[id], Algorithm: bully.New(),
+	cfg := batuta.Config{ID: id, Listen: c.members[i].Addr, Algorithm: bully.New(),
 		Store: c.disks[id], Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil))}
 	for _, m := range c.members {
-		if cfg.Join == nil && c.join[m.ID] == nil {
+		switch {
+		case c.joins[id] && c.nodes[m.ID] != nil:
+			cfg.Join = append(cfg.Join, m.Addr)
+		case !c.joins[id] && !c.joins[m.ID]:
 			cfg.Peers = append(cfg.Peers, m)
 		}
 	}
@@ -134,19 +137,21 @@ func (c *Cluster) Start(id batuta.ID) *batuta.Node {
 // members that run. [Cluster.Start] starts it again.
 func (c *Cluster) Join() *batuta.Node {
 	c.t.Helper()
-	var through []string
 	var by *batuta.Node
 	for _, m := range c.members {
 		if n := c.nodes[m.ID]; n != nil {
-			through, by = append(through, m.Addr), n
+			by = n
 		}
 	}
 	if by == nil {
 		c.t.Fatal("no member runs that a newcomer could join through: call Start or StartAll first")
 	}
-	id := c.seat(through)
-	if err := by.AddMember(context.Background(), c.members[c.index(id)]); err != nil {
-		c.t.Fatalf("member %s cannot be added: %v", id, err)
+	id := c.seat()
+	c.joins[id] = true
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := by.AddMember(ctx, c.members[c.index(id)]); err != nil {
+		c.t.Fatalf("member %s cannot be added by member %s: %v", id, by.ID(), err)
 	}
 	return c.Start(id)
 }

@@ -25,7 +25,7 @@ func TestDebScripts(t *testing.T) {
 		want, not    []string
 	}{
 		{"installed", "postinstall", []string{"configure", ""},
-			[]string{"systemd-sysusers batuta.conf\n", "deb-systemd-helper update-state batuta.service\n", "systemctl --system daemon-reload\n"}, []string{"restart", "start"}},
+			[]string{"systemd-sysusers batuta.conf\n", "systemd-tmpfiles --create batuta.conf\n", "deb-systemd-helper update-state batuta.service\n", "systemctl --system daemon-reload\n"}, []string{"restart", "start"}},
 		{"upgraded", "postinstall", []string{"configure", "0.1.0"},
 			[]string{"systemctl --system daemon-reload\n", "deb-systemd-invoke try-restart" + units, "systemctl try-restart batuta-witness@*.service\n"}, nil},
 		{"removed, before", "preremove", []string{"remove"}, []string{"deb-systemd-invoke stop" + units, "systemctl stop batuta-witness@*.service\n"}, nil},
@@ -41,7 +41,7 @@ func TestDebScripts(t *testing.T) {
 			dir := t.TempDir()
 			calls := filepath.Join(dir, "calls")
 			note := "#!/bin/sh\necho \"${0##*/} $*\" >>" + calls + "\n"
-			for _, name := range []string{"systemctl", "systemd-sysusers", "deb-systemd-helper", "deb-systemd-invoke"} {
+			for _, name := range []string{"systemctl", "systemd-sysusers", "systemd-tmpfiles", "deb-systemd-helper", "deb-systemd-invoke"} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(note), 0o755); err != nil {
 					t.Fatal(err)
 				}

@@ -51,7 +51,8 @@ rpm --root "$rpm" -qc batuta | grep -qx /etc/batuta.yaml || fail "an upgrade of 
 
 # The secret, as the packaged configuration says: of the user that the units run as.
 for root in "$deb" "$rpm"; do
-	systemd-sysusers --root="$root" batuta.conf
+	systemd-sysusers --root="$root" batuta.conf # a machine's package manager calls both
+	systemd-tmpfiles --root="$root" --create batuta.conf
 	uid=$(awk -F: '$1 == "batuta" {print $3}' "$root/etc/passwd")
 	chroot "$root" /usr/bin/batuta secret new >"$root/etc/batuta.key"
 	chmod 600 "$root/etc/batuta.key"
@@ -60,6 +61,10 @@ for root in "$deb" "$rpm"; do
 	grep -q "chown $uid /etc/batuta.key" "$work/check.log" || fail "$root: it does not say how the key is made readable: $(cat "$work/check.log")"
 	chown "$uid" "$root/etc/batuta.key"
 	check || fail "$root: the service's user cannot read its key"
+	# Before the first start, as that user: the members do not answer, and the data directory is no fault.
+	BATUTA_ID=1 BATUTA_DATA_DIR=/var/lib/batuta chroot --userspec="$uid" "$root" \
+		/usr/bin/batuta check --config /etc/batuta.yaml --secret-file /etc/batuta.key --timeout 1s >"$work/check.log" 2>&1 || true
+	grep -q '^ok .*/var/lib/batuta  *a write is safe' "$work/check.log" || fail "$root: check before the first start: $(cat "$work/check.log")"
 done
 
 # Three members, as their units would start them, on ports of their own.

@@ -152,6 +152,10 @@ func (c Config) Validate() error {
 	}
 	if c.Transport == nil {
 		faults = append(faults, c.checkAddresses()...)
+	} else if own, ok := c.Transport.(*sockets); ok && c.Secret == "" && !c.Insecure {
+		if at, err := netip.ParseAddrPort(own.listener.Addr().String()); err == nil && !at.Addr().IsLoopback() {
+			fault("the transport's listener at %s: every process that reaches it could take part; give a secret file, or set insecure", at)
+		}
 	}
 	if len(faults) == 0 {
 		return nil

@@ -2,6 +2,7 @@ package superpeer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -146,12 +147,30 @@ func TestOwnConnectionsNeedAnAddress(t *testing.T) {
 		}
 		defer tcp.Close()
 		defer udp.Close()
-		m, err := superpeer.Join(t.Context(), superpeer.Config{Transport: superpeer.NewTransport(udp, tcp, nil), Advertise: advertise})
+		m, err := superpeer.Join(t.Context(), superpeer.Config{Transport: superpeer.NewTransport(udp, tcp, nil), Advertise: advertise, Insecure: true})
 		if (err == nil) != right {
 			t.Errorf("advertise %q: %v", advertise, err)
 		}
 		if err == nil {
 			m.Close()
 		}
+	}
+}
+
+// Others reach a listener that is not on loopback: without a secret that is refused, unless it is meant.
+func TestOwnConnectionsNeedASecret(t *testing.T) {
+	tcp, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	_, err = superpeer.Join(t.Context(), superpeer.Config{Transport: superpeer.NewTransport(udp, tcp, nil), Advertise: "127.0.0.1:7600"})
+	if !errors.Is(err, superpeer.ErrConfig) {
+		t.Errorf("it joins without a secret: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"reflect"
@@ -56,8 +57,9 @@ HTTP API (--http-advertise) is asked for its whole status, without a token.`,
 		}
 		views = askOthers(ctx, a.let, views)
 		if all {
-			var asked []api.MemberView
-			if err := c.Get(ctx, "/v1/views", &asked); err != nil {
+			var asked []api.MemberView // none on a wire without the question
+			var refused *api.AnswerError
+			if err := c.Get(ctx, "/v1/views", &asked); err != nil && (!errors.As(err, &refused) || refused.Code != http.StatusNotImplemented) {
 				return err
 			}
 			views = append(views, askOthers(ctx, api.Access{TLS: a.let.TLS}, published(s, asked))...)
@@ -206,12 +208,17 @@ type view struct {
 
 // published are the other members with what they have answered, and where they publish their APIs.
 func published(s api.Status, asked []api.MemberView) (views []view) {
-	for i, m := range asked {
-		v := view{ID: m.ID, View: &asked[i], Error: m.Error}
-		if at := slices.IndexFunc(s.Members, func(of api.Member) bool { return of.ID == m.ID }); at >= 0 && v.Error == "" {
-			v.Addr = s.Members[at].Meta[api.MetaHTTP]
+	for _, m := range s.Members {
+		if m.ID == s.ID || m.State == string(batuta.StateRemoved) {
+			continue
 		}
-		if _, err := api.ParseMetaHTTP(v.Addr); v.Addr != "" && err != nil {
+		v := view{ID: m.ID, Addr: m.Meta[api.MetaHTTP]}
+		if at := slices.IndexFunc(asked, func(of api.MemberView) bool { return of.ID == m.ID }); at >= 0 {
+			v.View, v.Error = &asked[at], asked[at].Error
+		} else if v.Addr == "" {
+			v.Error = m.ID + " is not asked: its wire has no such question, and it does not publish its HTTP API"
+		}
+		if _, err := api.ParseMetaHTTP(v.Addr); v.Addr != "" && err != nil && v.Error == "" {
 			v.Error = fmt.Sprintf("%s publishes %.80q as its HTTP API: %v", m.ID, v.Addr, err)
 		}
 		views = append(views, v)
@@ -219,12 +226,15 @@ func published(s api.Status, asked []api.MemberView) (views []view) {
 	return views
 }
 
-// token is that of the leader that a member follows.
-func (v view) token() *string {
-	if v.Status != nil {
-		return v.Status.Token
+// answered returns the leader that a member follows, by the whole status of its agent or by its own view.
+func (v view) answered() (api.Status, bool) {
+	switch {
+	case v.Status != nil:
+		return *v.Status, true
+	case v.View != nil && v.View.Error == "":
+		return api.Status{ID: v.ID, Leader: v.View.Leader, Epoch: v.View.Epoch, Token: v.View.Token}, true
 	}
-	return v.View.Token
+	return api.Status{}, false
 }
 
 // askOthers asks all at once: a slow agent delays no answer but its own.
@@ -335,15 +345,14 @@ func printStanding(out io.Writer, s api.Status) {
 func printAgreement(out io.Writer, s api.Status, others []view) {
 	agreed := 1
 	for _, v := range others {
+		it, answered := v.answered()
 		switch {
-		case v.Error != "":
+		case !answered:
 			fmt.Fprintf(out, "SILENT\t%s\n", v.Error)
 		case v.Status != nil && (v.Status.Cluster != s.Cluster || v.Status.Election != s.Election):
 			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.Status.ID, v.Addr, v.Status.Cluster)
-		case !reflect.DeepEqual(v.token(), s.Token) && v.Status == nil:
-			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", v.ID, leaderLine(api.Status{Leader: v.View.Leader, Epoch: v.View.Epoch}))
-		case !reflect.DeepEqual(v.token(), s.Token):
-			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", v.Status.ID, leaderLine(*v.Status))
+		case !reflect.DeepEqual(it.Token, s.Token):
+			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", it.ID, leaderLine(it))
 		default:
 			agreed++
 		}

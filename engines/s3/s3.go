@@ -82,7 +82,7 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		return engines.Record{}, err
 	}
 	var v value
-	if len(text) > longest || json.Unmarshal(text, &v) != nil || v.Epoch == 0 || v.ID != "" && (v.Process == "" || v.Lasts <= 0 || v.Lasts > int64(time.Duration(1<<63-1)/time.Millisecond)) {
+	if len(text) > longest || json.Unmarshal(text, &v) != nil || v.Epoch == 0 || v.Epoch >= 1<<53-1 || v.ID != "" && (v.Process == "" || v.Lasts <= 0 || v.Lasts > int64(time.Duration(1<<63-1)/time.Millisecond)) {
 		return engines.Record{}, fmt.Errorf("object %s of %s is not batuta's: give elections a prefix of their own, or delete the object", e.key, e.place)
 	}
 	return engines.Record{ID: batuta.ID(v.ID), Address: v.Address, Process: v.Process, Epoch: v.Epoch,
@@ -95,13 +95,26 @@ func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
 	return ctx.Err()
 }
 
+// sure reads until two reads in a row are the same. While the object is replaced, a store may answer with the content of a
+// write and the ETag of the write before or after, but not twice.
+func (e *Engine) sure(ctx context.Context) (engines.Record, error) {
+	last, err := e.Look(ctx)
+	for err == nil {
+		var now engines.Record
+		if now, err = e.Look(ctx); err == nil && now == last {
+			break
+		}
+		last = now
+	}
+	return last, err
+}
+
 // Claim implements [engines.Engine].
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
 	if err := e.probe(ctx); err != nil {
 		return engines.Record{}, err
 	}
-	// While the object is replaced, a store may answer with the content of a write and the ETag of the write before or after, but not twice.
-	now, err := e.Look(ctx)
+	now, err := e.Look(ctx) // the second time: see sure
 	if err != nil || now != seen {
 		return engines.Record{}, cmp.Or(err, engines.ErrTaken)
 	}
@@ -114,34 +127,37 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 
 // Renew implements [engines.Engine].
 func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
-	return e.replace(ctx, mine, mine)
+	return e.replace(ctx, mine, mine, mine.Version)
 }
 
 // Release implements [engines.Engine]. The object remains, with the epoch.
 func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
-	_, err := e.replace(ctx, mine, engines.Record{Epoch: mine.Epoch, Resigned: true})
+	_, err := e.replace(ctx, mine, engines.Record{Epoch: mine.Epoch, Resigned: true}, "") // mine may have been read once
 	return err
 }
 
-// replace writes r if the record is still mine, also if an earlier write without an answer has changed its ETag.
-func (e *Engine) replace(ctx context.Context, mine, r engines.Record) (engines.Record, error) {
+// replace writes r if the record is still mine, also if an earlier write without an answer has changed its ETag. version
+// is that of its last write; "": it is not known.
+func (e *Engine) replace(ctx context.Context, mine, r engines.Record, version string) (engines.Record, error) {
 	for {
-		next, err := e.put(ctx, e.key, mine.Version, r)
-		if !errors.Is(err, engines.ErrTaken) {
-			mine.Version = next
-			return mine, err
+		if version != "" {
+			next, err := e.put(ctx, e.key, version, r)
+			if !errors.Is(err, engines.ErrTaken) {
+				mine.Version = next
+				return mine, err
+			}
 		}
-		now, err := e.Look(ctx)
+		now, err := e.sure(ctx)
 		switch {
 		case err == nil && (now.Epoch != mine.Epoch || now.Process != mine.Process):
 			err = engines.ErrTaken
-		case err == nil && now.Version == mine.Version:
+		case err == nil && now.Version == version:
 			err = fmt.Errorf("object %s of %s is written at the same time", e.key, e.place)
 		}
 		if err != nil {
 			return engines.Record{}, err
 		}
-		mine.Version = now.Version
+		version = now.Version
 	}
 }
 

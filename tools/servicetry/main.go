@@ -151,6 +151,7 @@ func (t *trial) ended(leader write) error {
 func serveEtcd(dir, clients, peers string) (*exec.Cmd, error) {
 	server := exec.Command("etcd", "--data-dir", dir, "--listen-client-urls", clients, "--advertise-client-urls", clients,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync")
+	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := server.Start(); err != nil {
 		return nil, fmt.Errorf("%w; apt-get install etcd-server", err)
 	}
@@ -168,6 +169,7 @@ func (t *trial) start(id string) error {
 	p := exec.Command(t.program, t.addrs...)
 	p.Env = append(os.Environ(), "ID="+id, "LISTEN="+t.listen[i-1], "DIR="+filepath.Join(t.dir, id), "STORAGE="+t.url)
 	p.Stdout, p.Stderr, t.processes[id] = log, log, p
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return p.Start()
 }
 

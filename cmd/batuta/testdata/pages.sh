@@ -1,5 +1,5 @@
 # The world of TestCommandsOfPagesAreRun: the hosts and files that the pages name.
-set -u
+set -eu # until the mounts stand, what follows would change the machine itself
 failed=0
 for host in 1 2 3 4 5 6 7; do ip addr add 10.0.0.$host/32 dev lo; done
 for host in 3 4 5; do ip addr add 172.18.0.$host/32 dev lo; done
@@ -44,6 +44,7 @@ member:
   - 2=10.0.0.2:7400
   - 3=10.0.0.3:7400
 YAML
+set +e
 
 fail() {
 	failed=1
@@ -97,6 +98,11 @@ leave() {
 	local pid=${busy["$1"]:-}
 	[ -z "$pid" ] && return
 	kill -INT $pid
+	for try in $(seq 600); do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -9 $pid 2>/dev/null # it has ignored the interrupt: the code shows that
 	wait $pid
 	local code=$?
 	case $code in 0 | 130) ;; *) fail "${text["$1"]}" "exit code $code at an interrupt" /dev/null ;; esac

@@ -59,7 +59,7 @@ func (p *Guards) take() (*guarded, error) {
 // give returns a guard to the spares, or ends it.
 func (p *Guards) give(g *guarded) {
 	p.mu.Lock()
-	keep := p.spare == nil && !p.closed
+	keep := p.spare == nil && !p.closed && !g.killed.Load()
 	if keep {
 		p.spare = g
 	}

@@ -436,9 +436,8 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		return
 	}
 	peer.dialLost(m.now, m.farT())
-	// A follower dials a member that refused it. That this fails, as while that member is away, ends no refusal.
 	if why != nil || peer.refusal != election.ErrNotMember || !m.tenure.Live() || m.tenure.Leading() {
-		m.refuses(i, why)
+		m.refuses(i, why) // a follower goes on to dial a member that refused it, and is refused while that one is away
 	}
 	if refused || why != nil && why != election.ErrForeign {
 		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil

@@ -57,6 +57,7 @@ func (d Dialer) probe(ctx context.Context, addr string, by Security, self wire.H
 func (t *Transport) probe(ctx context.Context, addr string, hello []byte) (Probed, error) {
 	c := &conn{dialed: true, bounds: t.bounds, live: &t.live, counters: t.site.Counters}
 	defer t.live.Wait()
+	defer context.AfterFunc(ctx, c.close)()
 	defer c.close()
 	if err := t.reach(ctx, c, addr); err != nil {
 		return Probed{}, err

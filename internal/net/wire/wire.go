@@ -307,7 +307,7 @@ func DecodeHandshake(body []byte) (h *Handshake, err error) {
 			return nil, Bad(ReasonLength, "handshake: a text is longer than %d bytes", MaxText)
 		}
 	}
-	if err := checkIDs(h.From.ID, h.To); err != nil {
+	if err := checkIDs(h.From.ID, h.To, h.Token.Leader.ID); err != nil {
 		return nil, err
 	}
 	if h.From.ID == election.None {

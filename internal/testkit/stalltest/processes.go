@@ -2,6 +2,7 @@ package stalltest
 
 import (
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,18 +47,17 @@ func StartProcesses(t testing.TB, process func() *exec.Cmd) *Processes {
 func (p *Processes) next(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Sub(p.began) > prompt {
-		p.held = append(p.held, stall{p.began, now})
+	if from := p.began.Add(prompt); now.After(from) {
+		p.held = append(p.held, stall{from, now})
 	}
 	p.began = now
 }
 
-// Held returns how much of the time between two times a process waited to start or to end.
+// Held returns for how much of the time between two times a process waited to start or to end, beyond what is usual.
 func (p *Processes) Held(from, to time.Time) (held time.Duration) {
-	p.next(time.Now())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.held {
+	for _, s := range append(slices.Clone(p.held), stall{p.began.Add(prompt), time.Now()}) {
 		if s.from.Before(from) {
 			s.from = from
 		}

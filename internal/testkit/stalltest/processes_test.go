@@ -11,17 +11,17 @@ func TestHeldProcesses(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 	p := &Processes{began: at(-30_000)}
-	for _, ms := range []int{-29_990, -29_970, -29_000, -28_980, -28_900, -26_000} { // two are held: for 970 ms and 2.9 s
+	for _, ms := range []int{-29_990, -29_970, -29_000, -28_980, -28_900, -26_000} { // two are held: for 970 ms and 2.9 s, of which 200 ms each are usual
 		p.next(at(ms))
 	}
 	for _, test := range []struct{ from, to, held int }{
 		{-30_000, -29_970, 0},
-		{-29_970, -29_000, 970},
+		{-29_970, -29_000, 770},
 		{-29_500, -29_400, 100},
 		{-29_000, -28_900, 0},
-		{-30_000, -26_000, 970 + 2900},
-		{-30_000, -27_000, 970 + 1900},
-		{-26_000, -25_000, 1000}, // that has not ended
+		{-30_000, -26_000, 770 + 2700},
+		{-30_000, -27_000, 770 + 1700},
+		{-26_000, -25_000, 800}, // that has not ended
 	} {
 		if got := p.Held(at(test.from), at(test.to)).Milliseconds(); got != int64(test.held) {
 			t.Errorf("from %d to %d: %d ms, want %d", test.from, test.to, got, test.held)
