@@ -351,7 +351,7 @@ var mutants = []mutant.Mutant{
 		By:  "TestReadinessIsForThoseThatAskForIt"},
 	{Name: "new metadata takes readiness away", File: "control.go",
 		Old: "all = withReady(all, present[readyKey])",
-		New: "pairs = withReady(pairs, \"0\")",
+		New: "all = withReady(all, \"0\")",
 		By:  "TestALeadershipIsReadyOnceItsWorkServes"},
 	{Name: "whether a leader is known is looked up before the answer waits", File: "internal/api/leads.go",
 		Old: "	st, ok := s.ask(w, r)\n	if !ok {\n		return\n	}\n	is := Readiness",
