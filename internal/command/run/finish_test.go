@@ -45,7 +45,7 @@ func TestARunMayEndBeforeItsElectionIsHandedOver(t *testing.T) {
 	}{
 		{"it ends by itself", runtest.Patience, func(r *Runner, _ context.CancelCauseFunc) { r.Signal(syscall.SIGUSR2) }, "user defined signal 2", true},
 		{"its time is over", time.Millisecond, func(*Runner, context.CancelCauseFunc) {}, "terminated", true},
-		{"this process ends", runtest.Patience, func(_ *Runner, stop context.CancelCauseFunc) { stop(StopSignal{syscall.SIGINT}) }, "interrupt", false},
+		{"this process ends", 2 * runtest.Patience, func(_ *Runner, stop context.CancelCauseFunc) { stop(StopSignal{syscall.SIGINT}) }, "interrupt", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
