@@ -36,7 +36,7 @@ type checkup struct {
 	report func(context.Context, error) error
 	fit    bool   // until it has succeeded a member counts as unhealthy: it must not lead unfit, be it for a moment
 	words  string // the last reason reported
-	told   bool   // one was
+	known  bool   // whether there was a report
 	row    int    // checks in a row that have come out against fit
 }
 
@@ -72,11 +72,11 @@ func (c *checkup) found(ctx context.Context, err error) error {
 		words = err.Error()
 	}
 	turned := c.fit != (err == nil)
-	changed := turned || !c.told
+	changed := turned || !c.known
 	if !changed && words == c.words {
 		return nil
 	}
-	c.fit, c.words, c.told = err == nil, words, true
+	c.fit, c.words, c.known = err == nil, words, true
 	switch {
 	case !changed: // the same state, reported differently
 	case err != nil:
@@ -141,7 +141,8 @@ func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
 	return n.links.setMeta(ctx, maps.Clone(pairs), false)
 }
 
-// MergeMeta is [Node.SetMeta] that keeps the pairs with other keys.
+// MergeMeta adds pairs to those that this member publishes, and replaces those with the same keys. Its
+// errors are those of [Node.SetMeta].
 func (n *Node) MergeMeta(ctx context.Context, pairs map[string]string) error {
 	return n.links.setMeta(ctx, maps.Clone(pairs), true)
 }

@@ -180,8 +180,9 @@ type MemberView struct {
 	Err       error         // why there is no answer; nil: there is one
 }
 
-// AskMembers asks all other members of the list at once which leadership they follow, over a
-// connection between members: their HTTP APIs are not needed. It returns within 2 s, or when ctx ends; they are in the order of the list, lowest rank first. The error is that of ctx,
+// AskMembers asks the other members of the list which leadership they follow, at most 64 at a time,
+// over connections of members: their HTTP APIs are not needed. It returns within 2 s, or when ctx
+// ends. The views are in the order of the list, lowest rank first. The error is that of ctx,
 // [ErrClosed], or wraps [errors.ErrUnsupported] where [Config].Wire has no such question.
 func (n *Node) AskMembers(ctx context.Context) ([]MemberView, error) {
 	if n.cfg.Wire != nil {

@@ -19,21 +19,21 @@ type listener struct {
 	fault string // the first
 }
 
-// told is an [election.Algorithm] with a listener.
-type told struct {
+// observed is an [election.Algorithm] with a listener.
+type observed struct {
 	election.Algorithm
 	by *listener
 }
 
 // Step steps the algorithm with a listener on its actions.
-func (a told) Step(ev election.Event, out election.Actions) {
+func (a observed) Step(ev election.Event, out election.Actions) {
 	a.Algorithm.Step(ev, &overheard{out, a})
 }
 
 // overheard is the actions of an algorithm with a listener.
 type overheard struct {
 	election.Actions
-	by told
+	by observed
 }
 
 // Send checks that a message would arrive, and sends it.
@@ -79,7 +79,7 @@ func listening(fresh func() election.Algorithm) (heard func() election.Algorithm
 			if _, own := a.(machine.CoreMaker); own {
 				return a // it is never stepped
 			}
-			return told{a, l}
+			return observed{a, l}
 		}, func(t *testing.T) {
 			if l.fault != "" {
 				t.Error(l.fault)

@@ -54,7 +54,7 @@ func TestWhatWouldNotArriveIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := new(listener)
 			maker := func(string, string) (func() election.Algorithm, error) {
-				return func() election.Algorithm { return told{c.fresh(), l} }, nil
+				return func() election.Algorithm { return observed{c.fresh(), l} }, nil
 			}
 			s, err := scenario.Parse("", "members 1 2 3\nrun 5s")
 			if err != nil {

@@ -182,9 +182,9 @@ func (e *Election) Campaign(ctx context.Context) error {
 	return e.call(ctx, func() { e.standing, e.resigned, e.claimAt = true, false, 0 })
 }
 
-// SetHealth reports whether this process is fit to lead: nil if it is, as at first, else an error with the
-// reason, which [Election.Status] shows. A process that is not fit gives up leadership, and is a
-// candidate again when it is fit.
+// SetHealth reports whether this process is healthy: nil if it is, as at first, else an error with the
+// reason, which [Election.Status] shows. An unhealthy process gives up leadership, and is a
+// candidate again when it is healthy.
 func (e *Election) SetHealth(ctx context.Context, err error) error {
 	return e.call(ctx, func() {
 		if e.unfit = err; err != nil {

@@ -104,8 +104,8 @@ func (e *Election) holds() bool { return e.mine.Version != "" }
 // leading reports whether we lead; see also [Election.IsLeader].
 func (e *Election) leading() bool { return e.token.Defined() }
 
-// stands reports whether this process is a candidate.
-func (e *Election) stands() bool {
+// eligible reports whether this process is a candidate.
+func (e *Election) eligible() bool {
 	return (e.standing || e.leads > 0) && !e.resigned && e.unfit == nil && !e.closing && len(e.working) == 0
 }
 
@@ -143,7 +143,7 @@ func (e *Election) advance() {
 			mine := e.mine
 			e.ask(callRenew, func(ctx context.Context) (Record, error) { return e.engine.Renew(ctx, mine) })
 		}
-	case e.stands() && now >= e.claimAt && e.observer.free(e.awake()):
+	case e.eligible() && now >= e.claimAt && e.observer.free(e.awake()):
 		seen, mine := e.observer.seen, Record{ID: e.ID(), Address: e.cfg.Address, Process: e.process, Lasts: e.cfg.Lease}
 		e.ask(callClaim, func(ctx context.Context) (Record, error) { return e.engine.Claim(ctx, seen, mine) })
 	}
@@ -160,7 +160,7 @@ func (e *Election) arm() {
 	if e.holds() && !e.asked {
 		due(e.renewAt)
 	}
-	if !e.holds() && e.stands() && e.claimAt > now {
+	if !e.holds() && e.eligible() && e.claimAt > now {
 		due(e.claimAt)
 	}
 	if d, ok := e.observer.rest(e.awake()); ok {
@@ -218,7 +218,7 @@ func (e *Election) claimed(a answer) {
 	case e.leading():
 		e.lasting.Store(int64(end))
 	case a.what != callClaim:
-	case !e.stands() || e.clock.Now() >= end:
+	case !e.eligible() || e.clock.Now() >= end:
 		e.renewAt = 0 // it came too late: give it up
 	default:
 		if v := e.history.view(); v.Defined() {
@@ -240,7 +240,7 @@ func (e *Election) looked(l look) {
 	ours := l.record.held() && l.record.Process == e.process
 	switch {
 	case ours && !e.holds() && !e.asked && l.began >= e.callEnd:
-		e.mine, e.renewAt = l.record, 0 // of a claim whose answer never came: release it
+		e.mine, e.renewAt = l.record, 0 // of a claim without an answer: release it
 	case !ours && e.holds() && !e.asked && l.began >= e.callEnd:
 		e.mine = Record{}
 		e.lose(batuta.CauseSuperseded)

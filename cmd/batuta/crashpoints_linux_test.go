@@ -70,7 +70,7 @@ func straceProgram(t *testing.T) string {
 	return strace
 }
 
-// killing begins a command line whose program is killed at the n-th such call of a thread.
+// killing begins a command line that kills its program at the n-th such call of a thread.
 func killing(strace, call string, n int) []string {
 	return []string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)}
 }

@@ -28,7 +28,7 @@ var notRun = map[string]string{
 	"go run ./cmd/batuta sim explore --nodes 3 --crashes 1 --restarts 1 --suspicions 1":            "it takes minutes: .ci/run has it",
 }
 
-// pageNeeds is what a page has beside what pages.sh gives to each: a part of its script.
+// pageNeeds has the part of the script that only this page needs; pages.sh serves all.
 var pageNeeds = map[string]string{
 	"docs/any-language.md":    "three",
 	"docs/elections.md":       "elections",
@@ -54,7 +54,7 @@ var (
 	askedAgain    = regexp.MustCompile(`^batuta (status|leader|elections|members|transfer|drain|jobs|superpeer status|check)\b`)
 )
 
-// TestCommandsOfPagesAreRun runs each batuta command of each page as it stands, in network and mount namespaces in
+// TestCommandsOfPagesAreRun runs each batuta command of each page unchanged, in network and mount namespaces in
 // which the hosts and files of the pages exist. A command that ends must succeed, and a command that remains must print
 // something, and end orderly at an interrupt. TestTutorials runs those of tutorials, and a test holds those of Spanish
 // pages equal to the English ones.

@@ -39,7 +39,7 @@ func init() {
 }
 `
 
-// buildOffWall builds batuta with a package time whose wall clock can be set. The monotonic clock is as it was.
+// buildOffWall builds batuta with a package time that lets the test set the wall clock. The monotonic clock does not change.
 func buildOffWall(t *testing.T) (program string) {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()

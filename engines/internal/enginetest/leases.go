@@ -46,14 +46,14 @@ func (s *leaseServer) fail() (mend func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.down = down
-		s.tell()
+		s.wake()
 	}
 	set(true)
 	return func() { set(false) }
 }
 
-// tell wakes all watches. The caller holds the lock.
-func (s *leaseServer) tell() {
+// wake wakes all watches. The caller holds the lock.
+func (s *leaseServer) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -125,7 +125,7 @@ func (s *leaseServer) put(w http.ResponseWriter, lease *coordination.Lease, crea
 	lease.Namespace = "default"
 	lease.TypeMeta = meta.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
 	s.leases[lease.Name] = lease
-	s.tell()
+	s.wake()
 	answer(w, http.StatusOK, lease)
 }
 
