@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -48,6 +49,9 @@ func (d Dialer) probe(ctx context.Context, addr string, by Security, self wire.H
 	}
 	for attempt := 1; ; attempt++ {
 		answer, err := t.probe(ctx, addr, frame)
+		if ctx.Err() != nil && errors.Is(err, net.ErrClosed) { // by the end of ctx, before the connection's own deadline
+			err = &net.OpError{Op: "read", Net: "tcp", Err: ctx.Err()}
+		}
 		if err == nil || attempt == dialAttempts || !wasReset(err) {
 			return answer, err
 		}
