@@ -114,6 +114,7 @@ func TestAProgramThatDiesIsReplacedAtOnce(t *testing.T) {
 	if leader := agree("1", "2", "3"); leader != "3" {
 		t.Fatalf("%s leads", leader)
 	}
+	time.Sleep(2 * time.Second) // a leader's commitment arrives a message after its leadership
 	guard := child(t, programs["3"].Process.Pid)
 	began := time.Now()
 	programs["3"].Process.Kill()

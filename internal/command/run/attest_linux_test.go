@@ -83,7 +83,8 @@ func (v voter) next(t *testing.T) *wire.Handshake {
 	}
 }
 
-// agent starts this program as a process that swears to v.
+// agent starts this program as a process that swears to v. When it dies this process adopts its guard, and would kill that
+// with what a guard of a test beside it leaves behind: such a test does not run in parallel.
 func (v voter) agent(t *testing.T, program string, change func(*exec.Cmd), argv ...string) (*exec.Cmd, <-chan string) {
 	t.Helper()
 	cmd := exec.Command(program, argv...)
@@ -130,7 +131,6 @@ func stillRuns(pid int) bool {
 // A guard attests when its agent is dead and nothing of the command is left, whatever session that
 // is in, and not before.
 func TestTheEndOfAnAgentIsAttestedOnceItsCommandIsGone(t *testing.T) {
-	t.Parallel()
 	f, v := newFactory(t), newVoter(t)
 	agent, _ := v.agent(t, os.Args[0], nil, append([]string{"keep"}, f.argv("deaf", "child", "far")...)...)
 	var family []int
@@ -159,7 +159,6 @@ func TestACommandOfAnotherUserIsNotAttested(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("makes a program of root's, and runs it as nobody")
 	}
-	t.Parallel()
 	f, v, program := newFactory(t), newVoter(t), setuid(t)
 	plain := copyOf(t, filepath.Join(filepath.Dir(program), "batuta"), 0o755)
 	agent, lines := v.agent(t, plain, func(c *exec.Cmd) {
@@ -187,7 +186,6 @@ func TestACommandOfAnotherUserIsNotAttested(t *testing.T) {
 
 // An agent without a command has a guard too. A guard that was killed is replaced.
 func TestASentryAttestsItsAgent(t *testing.T) {
-	t.Parallel()
 	v := newVoter(t)
 	agent, lines := v.agent(t, os.Args[0], nil, "watch-over")
 	expect(t, lines, `bars ""`)
