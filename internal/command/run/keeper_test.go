@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -96,7 +97,7 @@ func TestACommandIsAskedToEnd(t *testing.T) {
 func TestTheCauseOfTheEndChoosesTheSignal(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := begin(t, f, long, 100*time.Millisecond, f.argv()...)
+	r := begin(t, f, long, 2*lease, f.argv()...)
 	w := f.Next()
 	r.cancel(StopSignal{syscall.SIGINT})
 	f.Awaits(w, "interrupt")
@@ -191,7 +192,7 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 	r := beginStrict(t, f, ample, f.argv("deaf", "child", "stray")...)
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.renew.Store(false)
-	f.Awaits(family[0], "terminated")
+	f.Awaits(family[slices.IndexFunc(family, func(w *runtest.Worker) bool { return w.Words == "deaf,child,stray" })], "terminated")
 	// On a machine that stalls the guard may be late; its starter then kills both.
 	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL || r.err != nil {
 		t.Errorf("ended as %+v, %v; want it killed by its lease", got, r.err)

@@ -173,7 +173,7 @@ func TestARunThatEndsWellIsNotRetried(t *testing.T) {
 func TestARunEndsAtItsTimeout(t *testing.T) {
 	t.Parallel()
 	const late = "code 0 signal 0 timeout true stopped false started true"
-	new(diary).write(t, Plan{Retries: 1, Timeout: 300 * time.Millisecond}, "", "try 1", late, "try 2", late)
+	new(diary).write(t, Plan{Retries: 1, Timeout: 3 * lease}, "", "try 1", late, "try 2", late)
 }
 
 func TestAPlanNeedsRoomToTellOfItsTicks(t *testing.T) {
