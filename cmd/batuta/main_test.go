@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -276,8 +277,14 @@ func await(ts *testscript.TestScript, addr, what string, good func(api.Status) b
 	var last json.RawMessage
 	found := errors.New("found")
 	err = client.Watch(ctx, nil, func([]byte) error { // once for the current view, then at each change
-		if err := client.Get(ctx, "/v1/status", &last); err != nil {
-			return err
+		for {
+			err := client.Get(ctx, "/v1/status", &last)
+			if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusServiceUnavailable {
+				continue // the machine holds the agent up
+			} else if err != nil {
+				return err
+			}
+			break
 		}
 		var s api.Status
 		if err := json.Unmarshal(last, &s); err != nil {
