@@ -154,7 +154,6 @@ type candidacy struct {
 	until time.Time    // when it ends unless it is renewed; zero: a stream that has lost nothing
 	timer *time.Timer  // of until
 
-	stopped chan struct{} // closed when the work of its leadership has stopped
 	changed chan struct{} // closed and replaced at each change of state
 	gone    bool
 	failure error // why it could not be a candidate
@@ -191,8 +190,7 @@ func (d *Desk) stand(e Election, c *candidacy) error {
 			errQuota, d.each[c.client.Name], c.client.Limit, c.counts)
 	}
 	d.each[c.client.Name] += c.counts
-	c.id, c.state = rand.Text(), Waiting
-	c.stopped, c.changed = make(chan struct{}), make(chan struct{})
+	c.id, c.state, c.changed = rand.Text(), Waiting, make(chan struct{})
 	d.all[c.id] = c
 	if first {
 		d.queues[e.Name()] = q
@@ -252,7 +250,6 @@ func (d *Desk) release(c *candidacy) {
 		c.timer.Stop()
 		c.until = time.Time{}
 	}
-	close(c.stopped)
 	c.turn(Waiting, batuta.Token{})
 }
 
@@ -300,15 +297,12 @@ func (d *Desk) end(c *candidacy, how string) {
 		d.bounded.Warn(d.cfg.Log, "", how+name, "a client's candidacy has ended at its bound", "election", name, "state", c.state, "how", how, "token", c.token.String())
 	}
 	c.gone = true
-	if c.state != Waiting {
-		close(c.stopped)
-	}
 	c.queue.waiting = slices.DeleteFunc(c.queue.waiting, func(o *candidacy) bool { return o == c })
 	c.turn(Waiting, batuta.Token{})
 	c.queue.stopIfEmpty()
 }
 
-// turn changes the state; readers wake up.
+// turn changes the state; readers wake up, and on Waiting the work under a leadership has stopped.
 func (c *candidacy) turn(s State, t batuta.Token) {
 	c.state, c.token, c.ready = s, t, false
 	if s != Lost {

@@ -1,6 +1,7 @@
 package candidacy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -64,40 +65,41 @@ func (q *queue) fail(err error) {
 
 // lead is the work of a leadership: it returns when the client's work has stopped.
 func (q *queue) lead(ctx context.Context, l batuta.Leadership) error {
-	c := q.next(l.Token)
+	c, stopped := q.next(l.Token)
 	if c == nil {
 		return nil
 	}
 	defer q.free(c)
 	select {
 	case <-ctx.Done():
-		q.lose(c, ctx)
-		<-c.stopped
-	case <-c.stopped:
+		<-cmp.Or(q.lose(c, ctx), stopped)
+	case <-stopped:
 	}
 	return nil
 }
 
-// next gives the leadership to the first that waits; nil: none does.
-func (q *queue) next(token batuta.Token) *candidacy {
+// next gives the leadership to the first that waits, and a channel that is closed when its work has stopped, unless
+// the leadership is lost before; nil: none waits.
+func (q *queue) next(token batuta.Token) (c *candidacy, stopped <-chan struct{}) {
 	q.desk.mu.Lock()
 	defer q.desk.mu.Unlock()
 	if len(q.waiting) == 0 {
-		return nil
+		return nil, nil
 	}
-	c := q.waiting[0]
+	c = q.waiting[0]
 	q.holder, q.waiting = c, q.waiting[1:]
 	c.turn(Leading, token)
-	return c
+	return c, c.changed
 }
 
-// lose reports a loss to the client. From now on nothing extends its bound.
-func (q *queue) lose(c *candidacy, ctx context.Context) {
+// lose reports a loss to the client. From now on nothing extends its bound. The channel is closed when the work has
+// stopped; nil: it already has.
+func (q *queue) lose(c *candidacy, ctx context.Context) (stopped <-chan struct{}) {
 	d := q.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.gone || c.state != Leading {
-		return
+		return nil
 	}
 	if lost, ok := errors.AsType[*batuta.LostError](context.Cause(ctx)); ok {
 		c.cause = lost.Cause
@@ -106,6 +108,7 @@ func (q *queue) lose(c *candidacy, ctx context.Context) {
 		d.expireAfter(c, c.bound, unacknowledged)
 	}
 	c.turn(Lost, c.token)
+	return c.changed
 }
 
 // free ends a leadership: its candidacy waits again, unless it has ended.
@@ -114,7 +117,6 @@ func (q *queue) free(c *candidacy) {
 	defer q.desk.mu.Unlock()
 	q.holder = nil
 	if !c.gone {
-		c.stopped = make(chan struct{})
 		q.waiting = append(q.waiting, c)
 	}
 	q.stopIfEmpty()
