@@ -293,7 +293,7 @@ func (m *candidacies) tellOwn(c *candidate, v View) {
 	c.since = v.Since
 	for _, s := range c.calls {
 		if s.fn == nil {
-			s.history.add(event(v))
+			s.history.Add(seen{Event: event(v)})
 		} else if v.Defined() {
 			m.beginEach(c, s, v.Token)
 		}

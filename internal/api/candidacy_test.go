@@ -99,7 +99,7 @@ func TestClientsOfTwoAgentsStandForAnElection(t *testing.T) {
 	}
 }
 
-// A candidacy that is held costs at most 20 KiB: what lives on the heap, and stacks.
+// A candidacy that is held has at most 13 KiB on the heap and on stacks. Garbage comes on top of that.
 func TestAHeldCandidacyIsSmall(t *testing.T) {
 	n, at := startNode(t, "1")
 	awaitLead(t, n, "default", "1")
@@ -119,7 +119,7 @@ func TestAHeldCandidacyIsSmall(t *testing.T) {
 	last.await(candidacy.Leading)
 	each := (cost() - before) / many
 	t.Logf("%d bytes each", each)
-	if each > 20<<10 {
+	if each > 13<<10 {
 		t.Errorf("a candidacy costs %d bytes", each)
 	}
 }

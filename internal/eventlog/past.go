@@ -11,10 +11,10 @@ import (
 // List is the events, in order. Entries that all readers have passed are garbage; entries that a
 // reader has not passed are kept for it, up to a limit.
 type List[E any] struct {
-	over chan struct{} // closed after the last event
 	tail atomic.Pointer[Entry[E]]
 
 	mu      sync.Mutex
+	over    bool
 	limit   int
 	readers map[*Reader[E]]struct{}
 }
@@ -22,13 +22,13 @@ type List[E any] struct {
 // Entry is an event and, once there is a next entry, the link to it.
 type Entry[E any] struct {
 	Event E
-	more  chan struct{} // closed when then is set
+	more  chan struct{} // closed when then is set, or the list is over
 	then  *Entry[E]
 }
 
 // New begins a list with an event. A reader may be at most limit events behind.
 func New[E any](first E, limit int) *List[E] {
-	l := &List[E]{over: make(chan struct{}), limit: limit, readers: map[*Reader[E]]struct{}{}}
+	l := &List[E]{limit: limit}
 	l.tail.Store(&Entry[E]{Event: first, more: make(chan struct{})})
 	return l
 }
@@ -40,10 +40,13 @@ func (l *List[E]) Limit(events int) {
 	l.limit = events
 }
 
-// Add appends an event. It must not be called concurrently.
+// Add appends an event, unless the list is over. It must not be called concurrently.
 func (l *List[E]) Add(e E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
 	tail := l.tail.Load()
 	tail.then = &Entry[E]{Event: e, more: make(chan struct{})}
 	l.tail.Store(tail.then)
@@ -57,7 +60,12 @@ func (l *List[E]) Add(e E) {
 }
 
 // End ends the list. It is called once.
-func (l *List[E]) End() { close(l.over) }
+func (l *List[E]) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	close(l.tail.Load().more)
+}
 
 // Last returns the newest entry.
 func (l *List[E]) Last() *Entry[E] { return l.tail.Load() }
@@ -68,13 +76,6 @@ func (l *List[E]) Next(ctx context.Context, at *Entry[E]) *Entry[E] {
 	case <-at.more:
 		return at.then
 	case <-ctx.Done():
-		return nil
-	case <-l.over:
-	}
-	select {
-	case <-at.more:
-		return at.then
-	default:
 		return nil
 	}
 }
@@ -103,6 +104,9 @@ func (l *List[E]) Place() func() (*Reader[E], E) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		r := &Reader[E]{at: l.tail.Load()}
+		if l.readers == nil { // most lists have no reader
+			l.readers = map[*Reader[E]]struct{}{}
+		}
 		l.readers[r] = struct{}{}
 		return &place{r, r.at.Event}
 	}

@@ -108,3 +108,19 @@ func TestNextEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %d", at.Event)
 	}
 }
+
+func TestNothingFollowsTheEnd(t *testing.T) {
+	l := New(0, 10)
+	first := l.Last()
+	l.Add(2)
+	w := walk(t, l)
+	l.End()
+	l.Add(4)
+	if got := all(t, w); !slices.Equal(got, []int{2}) {
+		t.Errorf("a reader got %v", got)
+	}
+	second := l.Next(t.Context(), first)
+	if second == nil || second.Event != 2 || l.Next(t.Context(), second) != nil || l.Last() != second {
+		t.Errorf("after the first is %v, and the last is %v", second, l.Last())
+	}
+}
