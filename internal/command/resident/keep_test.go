@@ -1,7 +1,8 @@
 package resident
 
 import (
-	"slices"
+	"log/slog"
+	"runtime/debug"
 	"testing"
 )
 
@@ -9,7 +10,7 @@ import (
 // needs from then on is not taken for waste.
 func TestWhatABurstLeavesIsGivenBackAtRest(t *testing.T) {
 	now, needs, times := heap{held: 10 << 20}, uint64(8<<20), 0
-	k := &keeper{read: func() heap { return now }, shed: func() { now.held = needs; times++ }, collect: func(int) {}}
+	k := &keeper{read: func() heap { return now }, shed: func() { now.held = needs; times++ }}
 	for i, step := range []struct {
 		held, gives, needs uint64
 		times              int
@@ -37,16 +38,15 @@ func TestTheHeapIsRead(t *testing.T) {
 	}
 }
 
-// Garbage is collected early while a process needs little, and as ever when it needs much.
-func TestASmallHeapIsCollectedEarly(t *testing.T) {
-	var now heap
-	var got []int
-	k := &keeper{read: func() heap { return now }, shed: func() {}, collect: func(percent int) { got = append(got, percent) }}
-	for _, held := range []uint64{3 << 20, 5 << 20, 3 << 20, 20 << 20, 6 << 20, 20 << 20, 4 << 20} {
-		now.held = held
-		k.look()
-	}
-	if want := []int{early, usual, early}; !slices.Equal(got, want) {
-		t.Errorf("it is collected at %v, want %v", got, want)
+// Garbage is collected early, unless the environment sets when.
+func TestGarbageIsCollectedEarly(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	for env, want := range map[string]int{"": garbage, "100": 100} {
+		t.Setenv("GOGC", env)
+		Keep(slog.New(slog.DiscardHandler))()
+		if got := debug.SetGCPercent(100); got != want {
+			t.Errorf("GOGC=%s: it is collected at %d %%, want %d", env, got, want)
+		}
 	}
 }

@@ -25,21 +25,22 @@ const (
 	calmFor = 2 * time.Second // between two checks
 	busy    = 1 << 20         // bytes that a busy process allocates between them
 	slack   = 3 << 20         // bytes that may be held without need
+	garbage = 50              // percent of the live memory that may be garbage before it is collected
 )
 
 // Keep sheds memory shortly after the start, and once the process has joined its cluster. It sheds
 // again whenever an idle process holds more than slack beyond what it needed after the last time:
-// after a burst of work, for which the runtime keeps memory, and as garbage accumulates. It
-// collects garbage early while the process needs little; GOGC in the environment overrides that.
+// after a burst of work, for which the runtime keeps memory, and as garbage accumulates. It has
+// garbage collected early; GOGC in the environment overrides that.
 func Keep(log *slog.Logger) (stop func()) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	k := &keeper{read: readHeap, shed: func() {
 		if err := Shed(); err != nil {
 			log.Debug("memory that is not needed is kept", "error", err)
 		}
-	}, collect: func(percent int) { debug.SetGCPercent(percent) }}
-	if os.Getenv("GOGC") != "" {
-		k.collect = func(int) {}
-	}
+	}}
 	done := make(chan struct{})
 	go func() {
 		wait, once := time.NewTimer(settled), time.NewTimer(joined)
@@ -61,25 +62,15 @@ func Keep(log *slog.Logger) (stop func()) {
 	return func() { close(done) }
 }
 
-// How much garbage, in percent of the live memory, may accumulate. The runtime begins to collect at
-// 4 MiB, and at 2 MiB with early, which costs a process that needs little next to nothing.
-const (
-	early  = 50
-	usual  = 100
-	little = 4 << 20 // bytes held by a process that needs little
-)
-
 // heap is what the runtime holds for objects, and how much it has ever allocated.
 type heap struct{ held, given uint64 }
 
 // keeper decides when to shed.
 type keeper struct {
-	read    func() heap
-	shed    func()
-	collect func(percent int) // sets the percentage
-	percent int               // the present percentage; 0: that of the start
-	needed  uint64            // bytes held after the last time; 0: it has not shed
-	given   uint64            // at the last check
+	read   func() heap
+	shed   func()
+	needed uint64 // bytes held after the last time; 0: it has not shed
+	given  uint64 // at the last check
 }
 
 func (k *keeper) look() {
@@ -90,14 +81,6 @@ func (k *keeper) look() {
 		k.shed()
 		now = k.read()
 		k.needed, k.given = now.held, now.given
-	}
-	percent := usual
-	if now.held <= little || k.percent == early && now.held <= 2*little {
-		percent = early // up to twice as much: it may be garbage
-	}
-	if percent != k.percent {
-		k.percent = percent
-		k.collect(percent)
 	}
 }
 
