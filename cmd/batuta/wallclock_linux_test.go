@@ -69,7 +69,7 @@ func buildOffWall(t *testing.T) (program string) {
 	return program
 }
 
-// The wall clock of a real agent is set back and ahead by hours. Leases and streams end by their bounds and no sooner.
+// The wall clock of a real agent is set back and ahead by hours. Leases and streams end by their bounds, no sooner and no later.
 // A step back ends no leadership. A step ahead, as after a pause of a virtual machine, ends it once.
 func TestCandidaciesWhileTheWallClockIsSet(t *testing.T) {
 	if !fulltest.Enabled() {
@@ -106,19 +106,41 @@ func TestCandidaciesWhileTheWallClockIsSet(t *testing.T) {
 		}
 		return resp
 	}
-	put := func(name, body string) (turn candidacy.Turn, ok bool) {
-		t.Helper()
-		resp := request("PUT", name, body)
-		defer resp.Body.Close()
-		err := json.NewDecoder(resp.Body).Decode(&turn)
-		return turn, err == nil && resp.StatusCode == http.StatusOK
-	}
 	until := func(what string, is func() bool) {
 		t.Helper()
 		for began := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
 			if time.Since(began) > runtest.Patience {
 				t.Fatal("never: ", what)
 			}
+		}
+	}
+	put := func(name, body string) (turn candidacy.Turn, ok bool) {
+		t.Helper()
+		until("the agent answers", func() bool {
+			resp := request("PUT", name, body)
+			defer resp.Body.Close()
+			ok = resp.StatusCode == http.StatusOK
+			if err := json.NewDecoder(resp.Body).Decode(&turn); err != nil {
+				t.Fatal(err)
+			}
+			return ok || resp.StatusCode == http.StatusNotFound // not while the machine stalls
+		})
+		return turn, ok
+	}
+	lease := func(name string, ttl time.Duration) (ended func() bool) { // it is not renewed
+		t.Helper()
+		asked := time.Now()
+		turn, ok := put(name, fmt.Sprintf(`{"ttl":"%v"}`, ttl))
+		if !ok {
+			t.Fatalf("%+v", turn)
+		}
+		return func() bool {
+			t.Helper()
+			_, ok := put(name, fmt.Sprintf(`{"candidacy":%q}`, turn.Candidacy))
+			if lasted := time.Since(asked); !ok && lasted < ttl {
+				t.Fatalf("a lease of %v has ended after %v", ttl, lasted)
+			}
+			return !ok
 		}
 	}
 	set := func(off time.Duration) {
@@ -132,6 +154,22 @@ func TestCandidaciesWhileTheWallClockIsSet(t *testing.T) {
 			at, err := http.ParseTime(resp.Header.Get("Date"))
 			return err == nil && time.Until(at.Add(-off)).Abs() < time.Hour/2
 		})
+	}
+	setUnderLease := func(off time.Duration) (check func()) {
+		t.Helper()
+		before := lease("before", 2*time.Second)
+		set(off)
+		after := lease("after", 3*time.Second)
+		return func() {
+			t.Helper()
+			until("a lease from after the step has ended", func() bool {
+				over, ended := after(), before()
+				if over && !ended {
+					t.Fatalf("set by %v: a lease from before it lasts longer than one of more time from after it", off)
+				}
+				return over
+			})
+		}
 	}
 	held, ok := put("held", `{"ttl":"5m"}`)
 	if !ok {
@@ -185,27 +223,28 @@ func TestCandidaciesWhileTheWallClockIsSet(t *testing.T) {
 	next("leading")
 	was := *held.Token
 	for _, off := range []time.Duration{-time.Hour, -10 * time.Hour, -1000 * time.Hour} {
-		brief, ok := put("brief", `{"ttl":"1s"}`)
-		set(off)
-		if !ok || !leading() || *held.Token != was {
-			t.Fatalf("set by %v: %s, under %s before; %v", off, *held.Token, was, ok)
+		check := setUnderLease(off)
+		if !leading() || *held.Token != was {
+			t.Fatalf("set by %v: %s, under %s before", off, *held.Token, was)
 		}
-		until("a lease that is not renewed has ended", func() bool {
-			_, ok := put("brief", fmt.Sprintf(`{"candidacy":%q}`, brief.Candidacy))
-			return !ok
-		})
+		check()
 		for len(streamed) > 0 {
 			<-streamed
 		}
 		next("leading")
 	}
 	for _, off := range []time.Duration{10 * time.Hour, 1000 * time.Hour} {
-		set(off)
+		began := time.Now()
+		check := setUnderLease(off)
+		check()
 		next("lost")
-		until("the lease leads again", func() bool { return leading() && *held.Token != was })
-		was = *held.Token
 		for range streamed { // it ends, for the loss is not acknowledged
 		}
+		if lasted := time.Since(began); lasted < candidacy.DefaultGrace {
+			t.Fatalf("the stream has ended %v after its loss at most", lasted)
+		}
+		until("the lease leads again", func() bool { return leading() && *held.Token != was })
+		was = *held.Token
 		begin()
 		next("leading")
 	}
