@@ -18,7 +18,7 @@ import (
 // three are a list of three nodes: this one and two others.
 func three() *peers {
 	own := meta{method: rules.Tokens, fraction: 0.5, round: DefaultRound, id: "a"}
-	p := newPeers(own, nil)
+	p := newPeers(own)
 	p.self = 1
 	for u := range uid(3) {
 		p.NotifyJoin(&memberlist.Node{Name: (u + 1).name(), Addr: net.IPv4(127, 0, 0, 1), Port: uint16(u), Meta: own.encode()})

@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"bytes"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/batuta-dev/batuta/internal/eventlog"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
@@ -38,12 +41,14 @@ type Member struct {
 	place   *coordinate.Estimator
 	driver  *driver
 	view    atomic.Pointer[view]
-	watch   watchers
 	counts  counters
 	done    chan struct{}
 	cancel  context.CancelFunc
 	closing sync.Once
 	closed  error
+
+	published sync.Mutex // held while view and events change together
+	events    *eventlog.List[Event]
 }
 
 // view is the published state for readers.
@@ -72,8 +77,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	m := &Member{cfg: c, book: newBook(), done: make(chan struct{}), pings: pings{wait: map[uint64]chan<- pong{}}}
-	m.watch.init()
+	m := &Member{cfg: c, book: newBook(), done: make(chan struct{}), pings: pings{wait: map[uint64]chan<- pong{}}, events: eventlog.New(Event{}, maxBehind)}
 	if err := m.open(); err != nil {
 		return nil, err
 	}
@@ -99,7 +103,7 @@ func (m *Member) open() error {
 		number = uid(rules.Mix(seed)) | 1
 	}
 	own := meta{c.Method, c.Fraction, uint32(c.Capacity), c.Round.Truncate(time.Millisecond), c.ID, c.Service, c.Membership == MembershipCore}
-	m.peers = newPeers(own, nil)
+	m.peers = newPeers(own)
 	m.peers.self = number
 	m.place = coordinate.New(seed)
 	m.driver = newDriver(m, number, seed)
@@ -200,13 +204,8 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 }
 
 // others returns the addresses to join through except our own.
-func (m *Member) others() (list []string) {
-	for _, addr := range m.cfg.Join {
-		if addr != m.Address() && addr != m.cfg.Advertise {
-			list = append(list, addr)
-		}
-	}
-	return list
+func (m *Member) others() []string {
+	return slices.DeleteFunc(slices.Clone(m.cfg.Join), func(addr string) bool { return addr == m.Address() || addr == m.cfg.Advertise })
 }
 
 // enter joins through any of the configured addresses.
@@ -272,20 +271,11 @@ func (m *Member) Reload() error {
 		return err
 	}
 	for _, k := range old {
-		if !containsKey(keys, k) {
+		if !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, k) }) {
 			err = errors.Join(err, m.ring.RemoveKey(k))
 		}
 	}
 	return err
-}
-
-func containsKey(keys [][]byte, key []byte) bool {
-	for _, k := range keys {
-		if string(k) == string(key) {
-			return true
-		}
-	}
-	return false
 }
 
 // Close leaves the overlay, announces that, and ends the member. Clients turn to their deputies.
@@ -302,7 +292,7 @@ func (m *Member) Close() error {
 		if left != nil {
 			m.cfg.Logger.Debug("leave", "error", left)
 		}
-		m.watch.close(nil)
+		m.events.End()
 	})
 	return m.closed
 }
@@ -316,7 +306,7 @@ func (m *Member) Kill() {
 			m.core.shutdown()
 		}
 		m.closed = m.list.Shutdown()
-		m.watch.close(nil)
+		m.events.End()
 	})
 }
 

@@ -57,7 +57,7 @@ func (i *introduction) read() (k *known, ok bool) {
 		return nil, false
 	}
 	k = &known{node: memberlist.Node{Name: i.Node.name(), Addr: net.IP(i.Addr[:n]), Port: binary.BigEndian.Uint16(i.Addr[n:])}}
-	k.Peer = Peer{shownID(i.ID, i.Node.name()), k.node.Address(), i.Service, uint64(i.Node)}
+	k.Peer = Peer{cmp.Or(i.ID, i.Node.name()), k.node.Address(), i.Service, uint64(i.Node)}
 	return k, k.node.Port != 0 && !k.node.Addr.IsUnspecified() && !k.node.Addr.IsMulticast()
 }
 

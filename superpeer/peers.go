@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -145,11 +146,10 @@ type peers struct {
 	lost    []string // addresses without a listed node
 	refused int
 	gone    []uid // since the driver's last call
-	tell    func(format string, args ...any)
 }
 
-func newPeers(own meta, tell func(string, ...any)) *peers {
-	return &peers{own: own, numbers: newNumbers(), byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}, tell: tell}
+func newPeers(own meta) *peers {
+	return &peers{own: own, numbers: newNumbers(), byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}}
 }
 
 // check returns why a node may not take part, or nil.
@@ -162,16 +162,9 @@ func (p *peers) check(n *memberlist.Node) error {
 		err = p.own.differs(&m)
 	}
 	if err != nil {
-		return fmt.Errorf("node %s at %s: %w", shownID(m.id, n.Name), n.Address(), err)
+		return fmt.Errorf("node %s at %s: %w", cmp.Or(m.id, n.Name), n.Address(), err)
 	}
 	return nil
-}
-
-func shownID(id, name string) string {
-	if id == "" {
-		return name
-	}
-	return id
 }
 
 // NotifyAlive implements [memberlist.AliveDelegate]: foreign nodes are not listed.
@@ -216,7 +209,7 @@ func (p *peers) joined(n *memberlist.Node, from *feed) {
 	if p.feed != from {
 		return
 	}
-	k := &known{Peer: Peer{shownID(m.id, n.Name), n.Address(), m.service, uint64(u)}, node: *n, listed: p.core == nil || from != nil}
+	k := &known{Peer: Peer{cmp.Or(m.id, n.Name), n.Address(), m.service, uint64(u)}, node: *n, listed: p.core == nil || from != nil}
 	k.node.Addr = append(net.IP(nil), n.Addr...)
 	p.put(u, k)
 	p.lost = slices.DeleteFunc(p.lost, func(a string) bool { return a == k.Address })

@@ -1,13 +1,14 @@
 package superpeer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/eventlog"
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
@@ -44,93 +45,16 @@ var ErrBehind = errors.New("the reader is behind: events were lost; watch again"
 // maxBehind is how many events wait for a reader.
 const maxBehind = 1024
 
-// watchers are the readers of Watch.
-type watchers struct {
-	mu   sync.Mutex
-	all  map[*watcher]bool
-	over bool
-}
-
-type watcher struct {
-	events chan *Event
-	err    error
-}
-
-func (w *watchers) init() { w.all = map[*watcher]bool{} }
-
-func (w *watchers) add(first []Event) *watcher {
-	x := &watcher{events: make(chan *Event, maxBehind+len(first))}
-	for i := range first {
-		x.events <- &first[i]
-	}
-	if w.over {
-		close(x.events)
-		return x
-	}
-	w.all[x] = true
-	return x
-}
-
-func (w *watchers) remove(x *watcher) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.all[x] {
-		delete(w.all, x)
-		close(x.events)
-	}
-}
-
-func (w *watchers) tell(list []Event) {
-	for i := range list {
-		for x := range w.all {
-			select {
-			case x.events <- &list[i]:
-			default:
-				x.err = ErrBehind
-				delete(w.all, x)
-				close(x.events)
-			}
-		}
-	}
-}
-
-func (w *watchers) close(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = true
-	for x := range w.all {
-		x.err = err
-		delete(w.all, x)
-		close(x.events)
-	}
-}
-
 // Watch returns the present state and then the changes of this node, until ctx or the member ends.
 // A reader that is far behind gets ErrBehind at the end.
 func (m *Member) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		m.watch.mu.Lock()
-		x := m.watch.add(m.view.Load().events(time.Now()))
-		m.watch.mu.Unlock()
-		defer m.watch.remove(x)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case e, ok := <-x.events:
-				switch {
-				case ok:
-					if !yield(*e, nil) {
-						return
-					}
-				case x.err != nil:
-					yield(Event{}, x.err)
-					return
-				default:
-					return
-				}
-			}
-		}
+		m.published.Lock()
+		place, present := m.events.Place(), m.view.Load().events(time.Now())
+		m.published.Unlock()
+		eventlog.Walk(ctx, m.events, place, ErrBehind,
+			func(Event) []Event { return present },
+			func(e Event) (Event, bool) { return e, true })(yield)
 	}
 }
 
@@ -219,10 +143,12 @@ func (d *driver) publish() {
 	if old.super && !v.super {
 		d.retire()
 	}
-	d.m.watch.mu.Lock()
-	defer d.m.watch.mu.Unlock()
+	d.m.published.Lock()
+	defer d.m.published.Unlock()
 	d.m.view.Store(v)
-	d.m.watch.tell(v.since(old, time.Now()))
+	for _, e := range v.since(old, time.Now()) {
+		d.m.events.Add(e)
+	}
 }
 
 // clients returns the nodes of leases, by key, without those that memberlist has lost.
@@ -233,12 +159,7 @@ func (m *Member) clients(leases []rules.Lease) []Client {
 			list = append(list, Client{k.Peer, float64(leases[i].RTT), leases[i].At})
 		}
 	}
-	slices.SortFunc(list, func(a, b Client) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b Client) int { return cmp.Compare(a.Key, b.Key) })
 	return list
 }
 

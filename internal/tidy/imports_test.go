@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"election/ring":         {"election"},
 	"quorum":                {"election", "internal/core/attest", "internal/core/epoch", "internal/core/machine", "internal/core/meta", "internal/core/pause", "internal/core/reaper"},
 	"":                      {"election", "internal/core/attest", "internal/core/machine", "internal/core/named", "internal/net/discovery", "internal/net/network", "internal/net/security", "internal/net/transport", "internal/net/wire", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/eventlog", "internal/logqueue", "internal/overdue", "internal/clock"},
-	"superpeer":             {"internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
+	"superpeer":             {"internal/eventlog", "internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
 	"clients/go/internal/*": {"clients/go"},
 	"compat/boss":           {"", "election", "internal/net/discovery", "internal/net/network", "internal/net/refusal"},
 	"batutahttp":            {"", "internal/api"},
