@@ -120,7 +120,7 @@ func (f *securityFlags) membership(cluster, id string) (*security.Security, erro
 }
 
 func (f *securityFlags) options() security.Options {
-	return security.Options{SecretFile: f.secretFile, CertFile: f.tlsCert, KeyFile: f.tlsKey, CAFile: f.tlsCA, IDTemplate: f.idTemplate, Plain: f.allowPlain}
+	return security.Options(f.security())
 }
 
 func (f *securityFlags) checkHTTP(addr string) error {

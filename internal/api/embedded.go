@@ -33,22 +33,7 @@ func Embedded(node Node, version string, changes bool) http.Handler {
 func NewCollector(node Node, version string) prometheus.Collector {
 	d := newLeaderlessTime(time.Now())
 	go d.follow(context.Background(), node)
-	return embeddedCollector{newCollector(node, version, d), d.failover}
-}
-
-// embeddedCollector is all collectors of a node.
-type embeddedCollector []prometheus.Collector
-
-// Describe implements [prometheus.Collector].
-func (all embeddedCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range all {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (all embeddedCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range all {
-		c.Collect(ch)
-	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(newCollector(node, version, d), d.failover)
+	return all
 }

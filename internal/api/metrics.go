@@ -38,6 +38,7 @@ type collector struct {
 	version        string
 	leaderlessTime *leaderlessTime
 	ofHTTP         func() batuta.CertificateLife
+	all            []*prometheus.Desc // the ones below
 
 	info, isLeader, hasLeader, epoch, uptime, members, links                                                  *prometheus.Desc
 	messages, sentBytes, lost, refused, bad, leaderless, unlogged                                             *prometheus.Desc
@@ -47,10 +48,12 @@ type collector struct {
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
+	var all []*prometheus.Desc
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("batuta_"+name, help, labels, nil)
+		all = append(all, prometheus.NewDesc("batuta_"+name, help, labels, nil))
+		return all[len(all)-1]
 	}
-	return &collector{
+	c := &collector{
 		node: n, version: version, leaderlessTime: d,
 		ofHTTP:          func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		info:            desc("info", "Identity of this member; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
@@ -84,16 +87,13 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 		paused:          desc("paused", "1 while the cluster is paused, as this member knows, else 0: no other member takes over."),
 		bad:             desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
+	c.all = all
+	return c
 }
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
-		c.messages, c.sentBytes, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
-		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
-		c.certificate, c.certificateLife, c.elections, c.electionsLed, c.electionsUnled, c.drained, c.paused,
-	} {
+	for _, d := range c.all {
 		ch <- d
 	}
 }
