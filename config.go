@@ -184,9 +184,7 @@ func (c Config) withDefaults() Config {
 	if c.clocks == nil {
 		c.clocks = clock.System()
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if id, err := election.ParseID(string(c.ID)); err == nil {
 		c.ID = id
 	}
@@ -289,9 +287,7 @@ func (c Config) checkMembers() (faults []error) {
 			fault("member %s is in the list twice: give each member its own id", m.ID)
 		}
 		ids[m.ID] = true
-		if first == election.None {
-			first = m.ID
-		}
+		first = cmp.Or(first, m.ID)
 		if m.ID.Kind() != first.Kind() {
 			fault("id %s is of another kind (%v) than %s (%v): all ids of a cluster must be of one kind", m.ID, m.ID.Kind(), first, first.Kind())
 		}

@@ -61,9 +61,7 @@ func LeaderOnly(e batuta.Elector, h http.Handler, f Forward) http.Handler {
 	if f.URL == nil {
 		f.URL = func(v batuta.View) string { return v.Meta["url"] }
 	}
-	if f.Logger == nil {
-		f.Logger = slog.New(slog.DiscardHandler)
-	}
+	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	l := &leaderOnly{elector: e, handler: h, Forward: f}
 	l.proxy = &httputil.ReverseProxy{
 		Transport: f.Transport,

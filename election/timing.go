@@ -45,15 +45,9 @@ func (t Timing) IdleTime() time.Duration { return 2 * t.TMax }
 
 // WithDefaults returns t with the default in place of each zero field.
 func (t Timing) WithDefaults() Timing {
-	if t.Heartbeat == 0 {
-		t.Heartbeat = DefaultHeartbeat
-	}
-	if t.TMax == 0 {
-		t.TMax = DefaultTMax
-	}
-	if t.TProcess == 0 {
-		t.TProcess = DefaultTProcess
-	}
+	t.Heartbeat = cmp.Or(t.Heartbeat, DefaultHeartbeat)
+	t.TMax = cmp.Or(t.TMax, DefaultTMax)
+	t.TProcess = cmp.Or(t.TProcess, DefaultTProcess)
 	return t
 }
 

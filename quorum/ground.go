@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -28,9 +29,7 @@ type ground struct {
 }
 
 func newGround(a *Algorithm, c machine.Config) *ground {
-	if c.Election == "" {
-		c.Election = "default"
-	}
+	c.Election = cmp.Or(c.Election, "default")
 	g := &ground{cfg: c, algorithm: a, timing: c.Timing.WithDefaults(), random: rand.New(rand.NewPCG(c.Seed, c.Incarnation))}
 	g.t = g.timing.T()
 	return g

@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,27 +91,13 @@ const (
 
 // withDefaults returns c with its zero fields replaced.
 func (c Config) withDefaults() Config {
-	if c.Overlay == "" {
-		c.Overlay = "default"
-	}
-	if c.Method == "" {
-		c.Method = Tokens
-	}
-	if c.Fraction == 0 {
-		c.Fraction = DefaultFraction
-	}
-	if c.Round == 0 {
-		c.Round = DefaultRound
-	}
-	if c.Membership == "" {
-		c.Membership = MembershipFull
-	}
-	if c.Listen == "" {
-		c.Listen = DefaultListen
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Overlay = cmp.Or(c.Overlay, "default")
+	c.Method = cmp.Or(c.Method, Tokens)
+	c.Fraction = cmp.Or(c.Fraction, DefaultFraction)
+	c.Round = cmp.Or(c.Round, DefaultRound)
+	c.Membership = cmp.Or(c.Membership, MembershipFull)
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

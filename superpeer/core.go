@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -105,11 +106,7 @@ func (c *core) round(now rules.Round) {
 	if now%sweepEvery == 0 {
 		c.sweep(now)
 	}
-	for p, at := range c.unserved {
-		if now-at > waitingFor {
-			delete(c.unserved, p)
-		}
-	}
+	maps.DeleteFunc(c.unserved, func(_ rules.Peer, at rules.Round) bool { return now-at > waitingFor })
 	_, _, holding := d.node.Holding()
 	if holding {
 		c.needed = now

@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -287,11 +288,7 @@ func (m *Member) measure(k *known) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Round)
 	defer cancel()
-	addr := k.Service
-	if addr == "" {
-		addr = k.Address
-	}
-	return m.cfg.Measure(ctx, addr)
+	return m.cfg.Measure(ctx, cmp.Or(k.Service, k.Address))
 }
 
 func (d *driver) measured(p probe) {

@@ -1,6 +1,10 @@
 package superpeer
 
-import rules "github.com/batuta-dev/batuta/internal/superpeer"
+import (
+	"maps"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
 
 // fence limits the versions of tokens. They rise by one with each move, and by up to eight a round
 // while a registrar looks for a holder. A version that rises faster is forged, and would in the end
@@ -63,11 +67,7 @@ func (f fence) allow(token int32, version uint32, now rules.Round, tokens int) (
 func hearsay(tokens int) rules.Round { return 3 * tellGap(tokens) }
 
 func (f fence) expire(tokens int) {
-	for t := range f {
-		if int(t) >= tokens {
-			delete(f, t)
-		}
-	}
+	maps.DeleteFunc(f, func(t int32, _ stamp) bool { return int(t) >= tokens })
 }
 
 // A malicious node could otherwise depose all holders, or make all nodes super peers. So a message
@@ -106,11 +106,7 @@ func (c claims) allow(holder uid, token int32, now rules.Round) bool {
 }
 
 func (c claims) expire(now rules.Round) {
-	for u, last := range c {
-		if now-last.at >= minTellGap {
-			delete(c, u)
-		}
-	}
+	maps.DeleteFunc(c, func(_ uid, last claim) bool { return now-last.at >= minTellGap })
 }
 
 // allow applies the fence. A record that rests on a false version is started again: its holder will

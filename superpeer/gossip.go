@@ -3,6 +3,7 @@ package superpeer
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -312,16 +313,8 @@ func (b *book) expire(now rules.Round, rounds int, tokens int) {
 			b.drop(t)
 		}
 	}
-	for u, r := range b.rivals {
-		if now-r.last > old {
-			delete(b.rivals, u)
-		}
-	}
-	for u, last := range b.said {
-		if now-last.at > remember*old {
-			delete(b.said, u)
-		}
-	}
+	maps.DeleteFunc(b.rivals, func(_ uid, r rival) bool { return now-r.last > old })
+	maps.DeleteFunc(b.said, func(_ uid, last word) bool { return now-last.at > remember*old })
 }
 
 // surplus returns the bound of tokens that a message may name: tokens that are not needed any more,

@@ -1,6 +1,9 @@
 package superpeer
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // numbers are the numbers of messages. Each number is for a single receiver and increases, so that
 // replayed packets have no effect on any node.
@@ -49,14 +52,6 @@ func (n *numbers) forget(nodes int, listed func(uid) bool) {
 	if len(n.sent)+len(n.heard) < 4*nodes+128 {
 		return
 	}
-	for u := range n.sent {
-		if !listed(u) {
-			delete(n.sent, u)
-		}
-	}
-	for u := range n.heard {
-		if !listed(u) {
-			delete(n.heard, u)
-		}
-	}
+	maps.DeleteFunc(n.sent, func(u uid, _ uint64) bool { return !listed(u) })
+	maps.DeleteFunc(n.heard, func(u uid, _ window) bool { return !listed(u) })
 }

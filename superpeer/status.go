@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
@@ -86,8 +87,7 @@ func (m *Member) Status() (s Status) {
 	if v.home != nil {
 		s.HomeID, s.HomeAddress, s.HomeService = &v.home.ID, v.home.Address, v.home.Service
 		if v.rtt >= 0 {
-			rtt := s.RTT
-			s.RTTms = &rtt
+			s.RTTms = new(s.RTT)
 		}
 	}
 	heard := m.heard(v)
@@ -103,13 +103,7 @@ func (c *counters) read() Traffic {
 
 // heard returns all known super peers, with this node's present load.
 func (m *Member) heard(v *view) []notice {
-	list := m.book.snapshot()
-	kept := list[:0]
-	for _, n := range list {
-		if n.holder != m.peers.self {
-			kept = append(kept, n)
-		}
-	}
+	kept := slices.DeleteFunc(m.book.snapshot(), func(n notice) bool { return n.holder == m.peers.self })
 	if v.super {
 		own := notice{holder: m.peers.self, load: int32(len(v.clients)), mean: meanOf(v.clients)}
 		own.Token, own.At = v.token, m.position()

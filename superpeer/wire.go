@@ -226,15 +226,11 @@ func (w *message) check(l limits) error {
 }
 
 func knownKind(k rules.Kind) bool {
-	switch {
-	case k >= rules.Attach && k <= rules.Recommend,
-		k >= rules.Offer && k <= rules.Transfer,
-		k >= rules.Assess && k <= rules.Hush,
-		k >= rules.Grant && k <= rules.Here,
-		k == kindWhom, k == kindServe, k == kindKnow:
-		return true
-	}
-	return false
+	return k >= rules.Attach && k <= rules.Recommend ||
+		k >= rules.Offer && k <= rules.Transfer ||
+		k >= rules.Assess && k <= rules.Hush ||
+		k >= rules.Grant && k <= rules.Here ||
+		k == kindWhom || k == kindServe || k == kindKnow
 }
 
 // trip reports whether ms may be a round trip; negative means: not measured.

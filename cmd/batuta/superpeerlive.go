@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -87,9 +88,7 @@ func readLive(o *live.Options, rtt string) (err error) {
 			o.Nodes = o.RTT.Size()
 		}
 	}
-	if o.Nodes == 0 {
-		o.Nodes = 200
-	}
+	o.Nodes = cmp.Or(o.Nodes, 200)
 	if o.Nodes < 2 || o.Nodes > maxLive {
 		return fmt.Errorf("--nodes %d: want 2 to %d", o.Nodes, maxLive)
 	}

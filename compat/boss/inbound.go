@@ -96,9 +96,7 @@ type reply struct {
 func (in *inbound) answer(m *election.Message) {
 	if in.Type == typeElection {
 		in.answered = true
-		if in.message == nil {
-			in.message = m
-		}
+		in.message = cmp.Or(in.message, m)
 	}
 }
 

@@ -55,8 +55,7 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 		case a.Err != nil:
 			v.Error = a.Err.Error()
 		default:
-			trip := a.RoundTrip.Seconds()
-			v.RoundTrip = &trip
+			v.RoundTrip = new(a.RoundTrip.Seconds())
 			v.Leader, v.Token = tokenOf(a.Token)
 			v.Epoch = a.Token.Epoch
 		}

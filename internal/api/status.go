@@ -226,8 +226,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 	st.Ready, st.Side, st.Wire, st.State = s.Ready, sideOf(s), s.WireVersion, s.StateVersion
 	st.Quorum, st.Paused = quorumOf(s.Quorum), pausedOf(s)
 	if s.Ring != nil {
-		next := string(s.Ring.Successor)
-		st.Participating, st.Successor = &s.Ring.Participating, &next
+		st.Participating, st.Successor = &s.Ring.Participating, new(string(s.Ring.Successor))
 	}
 	for _, m := range s.Members {
 		if m.ID == s.ID {

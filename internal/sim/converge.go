@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -316,10 +317,7 @@ func (w *judge) untold() (p, q *process) {
 		}
 		for _, p := range group {
 			for _, q := range group {
-				says := q.says
-				if says == "" {
-					says = scenario.Nothing
-				}
+				says := cmp.Or(q.says, scenario.Nothing)
 				if p != q && p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && p.told(q.rank.ID) != says {
 					return p, q
 				}

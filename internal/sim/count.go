@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -137,9 +138,7 @@ func (w *story) countResult(from time.Duration) (CountResult, error) {
 	if w.bySlot(r.Leader).condition != scenario.Alive {
 		return r, fmt.Errorf("%s is taken for the leader and is dead: nobody has found out", r.Leader)
 	}
-	for kind, n := range w.checks.counted {
-		r.Messages[kind] = n
-	}
+	maps.Copy(r.Messages, w.checks.counted)
 	r.Rounds = int(w.checks.rounds)
 	r.Units = int((last - from) / unit)
 	return r, nil

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -252,15 +253,7 @@ func (p *process) sameTimes(other *process) error {
 
 // tidy forgets closed ends.
 func (w *wires) tidy(p *process, slot int) {
-	ends := p.peers[slot].ends
-	kept := ends[:0]
-	for _, e := range ends {
-		if e.state != closed {
-			kept = append(kept, e)
-		}
-	}
-	clear(ends[len(kept):])
-	p.peers[slot].ends = kept
+	p.peers[slot].ends = slices.DeleteFunc(p.peers[slot].ends, func(e *endpoint) bool { return e.state == closed })
 }
 
 // dialed returns the dial under way, or begins a dial; later messages follow the hello at once.

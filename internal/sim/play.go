@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -147,10 +148,7 @@ func (w *story) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) erro
 		}
 		w.runTo(step.For)
 	case scenario.Agree:
-		bound := step.For
-		if bound == 0 {
-			bound = boundOf(s)
-		}
+		bound := cmp.Or(step.For, boundOf(s))
 		o.took(w.demand(bound, false), bound)
 	case scenario.Settle:
 		w.calmDown(step.Word)

@@ -92,9 +92,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	} else if g.rng.one(4) {
 		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
-	if most := f.Timing.TProcess; s.Fsync.Max > most {
-		s.Fsync.Max = most // that is part of handling a message
-	}
+	s.Fsync.Max = min(s.Fsync.Max, f.Timing.TProcess) // that is part of handling a message
 	g.varyLinks(&s)
 	return s
 }

@@ -62,21 +62,15 @@ type Failure struct {
 const keepFailing = 1000
 
 func (c SoakConfig) filled() SoakConfig {
-	if c.Nodes == 0 {
-		c.Nodes = 5
-	}
+	c.Nodes = cmp.Or(c.Nodes, 5)
 	if len(c.Faults) == 0 {
 		c.Faults = SoakFaults()
 	}
 	if c.Draws == nil {
 		c.Draws = DefaultDraws()
 	}
-	if c.PerRun == 0 {
-		c.PerRun = 10
-	}
-	if c.Workers == 0 {
-		c.Workers = runtime.GOMAXPROCS(0)
-	}
+	c.PerRun = cmp.Or(c.PerRun, 10)
+	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
 	return c
 }
 

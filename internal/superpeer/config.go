@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -44,18 +45,10 @@ type Config struct {
 
 // Defaults returns c with its zero fields replaced.
 func (c Config) Defaults() Config {
-	if c.Method == "" {
-		c.Method = Tokens
-	}
-	if c.Metric.Dims == 0 {
-		c.Metric.Dims = 2
-	}
-	if c.Lease == 0 {
-		c.Lease = 10
-	}
-	if c.Renew == 0 {
-		c.Renew = 4
-	}
+	c.Method = cmp.Or(c.Method, Tokens)
+	c.Metric.Dims = cmp.Or(c.Metric.Dims, 2)
+	c.Lease = cmp.Or(c.Lease, 10)
+	c.Renew = cmp.Or(c.Renew, 4)
 	if c.Gate == 0 {
 		c.Gate = 0.005
 		if c.Capacity > 0 {
@@ -68,9 +61,7 @@ func (c Config) Defaults() Config {
 			c.JumpGate = 2.5 // for the same reason
 		}
 	}
-	if c.Warmup == 0 {
-		c.Warmup = 6
-	}
+	c.Warmup = cmp.Or(c.Warmup, 6)
 	if c.Margin == 0 && !c.Metric.Exact {
 		c.Margin = 1
 	}

@@ -1,6 +1,9 @@
 package superpeer
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Lease is a place that a super peer keeps for a client.
 type Lease struct {
@@ -93,7 +96,7 @@ func (l leases) heirs() []Peer {
 func (l leases) least(but []Peer, score func(*Lease) float32) int {
 	best, low := -1, float32(math.MaxFloat32)
 	for i := range l {
-		if s := score(&l[i]); s < low && !has(but, l[i].Peer) {
+		if s := score(&l[i]); s < low && !slices.Contains(but, l[i].Peer) {
 			best, low = i, s
 		}
 	}
@@ -178,15 +181,6 @@ func known(rtt float32) float32 {
 		return unreachableRTT
 	}
 	return rtt
-}
-
-func has(list []Peer, p Peer) bool {
-	for _, q := range list {
-		if p == q {
-			return true
-		}
-	}
-	return false
 }
 
 // lastInRange returns the client that a full super peer sends on if m's sender lies nearer to the

@@ -1,5 +1,7 @@
 package superpeer
 
+import "slices"
+
 // How a token moves: the holder offers it to a node, which keeps itself free (phase one). The
 // registrar records the new holder under the next version, and only then the token is sent with its
 // leases (phase two). The version fences all previous holders. If any message is lost, the holder
@@ -87,12 +89,7 @@ func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 }
 
 func listed(leases []Lease, peer Peer) bool {
-	for i := range leases {
-		if leases[i].Peer == peer {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(leases, func(l Lease) bool { return l.Peer == peer })
 }
 
 // serve makes the node the holder of token, and a client no longer.

@@ -334,8 +334,7 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan
 		a.HeldBy = d.heldBy(c, leaders)
 		return a, c.changed, c.gone, nil
 	}
-	token := c.token.String()
-	a.Token, a.LeaseMS = &token, lease.Whole.Milliseconds()
+	a.Token, a.LeaseMS = new(c.token.String()), lease.Whole.Milliseconds()
 	left := lease.Left - time.Since(asked)
 	if !c.until.IsZero() {
 		left = min(left, time.Until(c.until))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,11 +117,7 @@ func (j *Journal) Views() int {
 func (j *Journal) Forget(over func(election string) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for at := range j.views {
-		if over(at.election) {
-			delete(j.views, at)
-		}
-	}
+	maps.DeleteFunc(j.views, func(at seat, _ []Event) bool { return over(at.election) })
 }
 
 // End reports that nothing follows. It may be called again.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -136,10 +137,7 @@ func (p *Plan) members(ctx context.Context) (found []Finding) {
 		})
 	}
 	all.Wait()
-	for _, f := range each {
-		found = append(found, f...)
-	}
-	return found
+	return append(found, slices.Concat(each...)...)
 }
 
 // targets are the members of the list, and that of this machine.

@@ -53,8 +53,7 @@ func LineOf(id string, ev superpeer.Event) Line {
 	case superpeer.EventSuper, superpeer.EventOrdinary:
 		l.Token, l.Version = &ev.Token, ev.Version
 	case superpeer.EventHome:
-		none := ""
-		l.Home = &none
+		l.Home = new("")
 		if ev.Home != nil {
 			l.Home, l.Address, l.Service = &ev.Home.ID, ev.Home.Address, ev.Home.Service
 			if ev.RTT >= 0 {

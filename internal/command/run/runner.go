@@ -88,12 +88,8 @@ type Runner struct {
 
 // New prepares a Runner, and starts its guard. The caller must call Run or Close.
 func New(c Config) (*Runner, error) {
-	if c.Pause == 0 {
-		c.Pause = firstPause
-	}
-	if c.Notice == 0 {
-		c.Notice = 2
-	}
+	c.Pause = cmp.Or(c.Pause, firstPause)
+	c.Notice = cmp.Or(c.Notice, 2)
 	r := &Runner{cfg: c, keeper: keeper{starter: starter{program: c.Program, argv: c.Guard, stdin: true}, pool: c.Guards, log: c.Logger}, pause: c.Pause}
 	if len(c.Argv) > 0 && c.Logger != nil {
 		warnOfOtherUser(c.Argv[0], c.Logger)
@@ -317,11 +313,7 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 		case given.Whole == 0:
 			now := node.Leader().Token // maybe a higher token of the same leadership
 			leads := node.IsLeader() && now.Leader.ID == token.Leader.ID && now.Epoch >= token.Epoch
-			lease := r.lease()
-			if given.Left > 0 {
-				lease = given.Left
-			}
-			return term{until: at.add(lease)}, leads || ctx.Err() != nil
+			return term{until: at.add(cmp.Or(max(given.Left, 0), r.lease()))}, leads || ctx.Err() != nil
 		case err != nil:
 			return term{}, false
 		}
@@ -396,11 +388,9 @@ func Environment(own []string, set ...string) []string {
 		name, _, _ := strings.Cut(s, "=")
 		dropped = append(dropped, name)
 	}
-	var kept []string
-	for _, e := range own {
-		if name, _, _ := strings.Cut(e, "="); !slices.Contains(dropped, name) {
-			kept = append(kept, e)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(own), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(dropped, name)
+	})
 	return append(kept, set...)
 }

@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -75,9 +76,7 @@ type leaseholder interface {
 
 // New gives the Core around c.Core.
 func New(c Config) *Core {
-	if c.Election == "" {
-		c.Election = "default"
-	}
+	c.Election = cmp.Or(c.Election, "default")
 	t := c.Timing.WithDefaults()
 	out := &Core{
 		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,

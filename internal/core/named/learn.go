@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -180,9 +181,7 @@ func (c *Core) show(k key, cause election.Cause) {
 		return
 	}
 	if e.shown.Defined() {
-		if cause == "" {
-			cause = election.CauseSuperseded
-		}
+		cause = cmp.Or(cause, election.CauseSuperseded)
 		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: true, Cause: cause})
 	}
 	if e.shown, e.top = now, max(e.top, now.Epoch); now.Defined() {

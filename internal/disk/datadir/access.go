@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -81,12 +82,8 @@ func Failed(err error) bool {
 	if _, ok := errors.AsType[*failure](err); ok {
 		return true
 	}
-	for _, code := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return false
+	codes := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE}
+	return slices.ContainsFunc(codes, func(code error) bool { return errors.Is(err, code) })
 }
 
 // Remedy adds to an error of the file system what to do about it.

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -54,12 +55,10 @@ func (n naming) proves(leaf *x509.Certificate, id string) bool {
 		return slices.Contains(uris, n.uri(DefaultTemplate, id))
 	}
 	if addr, err := netip.ParseAddr(id); err == nil {
-		for _, ip := range leaf.IPAddresses {
-			if named, ok := netip.AddrFromSlice(ip); ok && named.Unmap() == addr.Unmap() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(leaf.IPAddresses, func(ip net.IP) bool {
+			named, ok := netip.AddrFromSlice(ip)
+			return ok && named.Unmap() == addr.Unmap()
+		})
 	}
 	return slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return strings.EqualFold(name, id) })
 }

@@ -5,9 +5,11 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -55,9 +57,7 @@ func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error)
 			return Result{}, fmt.Errorf("a budget of %d: give 0 to 100", b)
 		}
 	}
-	if c.Workers == 0 {
-		c.Workers = runtime.GOMAXPROCS(0)
-	}
+	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
 	ranks := make([]election.Rank, c.Nodes)
 	for i := range ranks {
 		ranks[i].ID = election.ID(strconv.Itoa(i + 1))
@@ -210,11 +210,7 @@ func (s *search[S]) level(ctx context.Context, frontier []reached[S]) []reached[
 		})
 	}
 	workers.Wait()
-	var next []reached[S]
-	for _, part := range found {
-		next = append(next, part...)
-	}
-	return next
+	return slices.Concat(found...)
 }
 
 type expander[S any] struct {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
@@ -75,8 +74,7 @@ func (x *explorer) play(s *scenario.Scenario) (time.Duration, error) {
 
 // asMove returns the move of a step, or why it is impossible.
 func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
-	var ids []election.ID
-	ids = append(ids, s.Members...)
+	ids := slices.Clone(s.Members)
 	for _, l := range s.Links {
 		ids = append(ids, l.A, l.B)
 	}

@@ -3,6 +3,7 @@ package explore
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -123,12 +124,7 @@ func (x *explorer) note(i int, what, why string) {
 
 // quiet reports whether no message is on its way.
 func (c *state) quiet() bool {
-	for _, pipe := range c.pipes {
-		if len(pipe) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.pipes, func(pipe []*envelope) bool { return len(pipe) > 0 })
 }
 
 // step steps a member and applies the effect to the state.

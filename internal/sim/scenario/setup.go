@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -72,21 +73,9 @@ type Setup struct {
 
 // Filled returns s with defaults in place of zeros.
 func (s Setup) Filled() Setup {
-	if s.Timing.Heartbeat == 0 {
-		s.Timing.Heartbeat = election.DefaultHeartbeat
-	}
-	if s.Timing.TMax == 0 {
-		s.Timing.TMax = election.DefaultTMax
-	}
-	if s.Timing.TProcess == 0 {
-		s.Timing.TProcess = election.DefaultTProcess
-	}
-	if s.Latency == (Span{}) {
-		s.Latency = defaultLatency
-	}
-	if s.Fsync == (Span{}) {
-		s.Fsync = defaultFsync
-	}
+	s.Timing = s.Timing.WithDefaults()
+	s.Latency = cmp.Or(s.Latency, defaultLatency)
+	s.Fsync = cmp.Or(s.Fsync, defaultFsync)
 	return s
 }
 

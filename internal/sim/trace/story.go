@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,7 @@ func (s *Story) bounds() (from, to time.Duration) {
 			last = e.At
 		}
 	}
-	if strike > first {
-		first = strike
-	}
+	first = max(first, strike)
 	margin := max((last-first)/20, time.Millisecond)
 	return max(first-margin, 0), last + margin
 }
@@ -85,12 +84,7 @@ func mermaidName(id election.ID) string {
 }
 
 func (s *Story) isMember(of *scenario.Scenario, id election.ID) bool {
-	for _, r := range of.Setup.Members {
-		if r.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(of.Setup.Members, func(r election.Rank) bool { return r.ID == id })
 }
 
 func label(e *Entry) string {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,24 +42,16 @@ const (
 
 // Defaults returns o with its zero fields replaced.
 func (o Options) Defaults() Options {
-	if o.Method == "" {
-		o.Method = superpeer.Tokens
-	}
+	o.Method = cmp.Or(o.Method, superpeer.Tokens)
 	if o.Space == "" && o.RTT == nil {
 		o.Space = "plane2"
 	}
 	if o.RTT != nil && o.Nodes == 0 {
 		o.Nodes = o.RTT.n
 	}
-	if o.Nodes == 0 {
-		o.Nodes = 10_000
-	}
-	if o.Fraction == 0 {
-		o.Fraction = 0.01
-	}
-	if o.Rounds == 0 {
-		o.Rounds = 120
-	}
+	o.Nodes = cmp.Or(o.Nodes, 10_000)
+	o.Fraction = cmp.Or(o.Fraction, 0.01)
+	o.Rounds = cmp.Or(o.Rounds, 120)
 	return o
 }
 

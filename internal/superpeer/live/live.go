@@ -4,6 +4,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,24 +125,12 @@ func (o Options) defaults() (Options, error) {
 	if o.Nodes == 0 {
 		o.Nodes = o.RTT.Size()
 	}
-	if o.Fraction == 0 {
-		o.Fraction = 0.05
-	}
-	if o.Round == 0 {
-		o.Round = time.Second
-	}
-	if o.Rounds == 0 {
-		o.Rounds = 120
-	}
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
-	if o.Method == "" {
-		o.Method = rules.Tokens
-	}
-	if o.Membership == "" {
-		o.Membership = superpeer.MembershipFull
-	}
+	o.Fraction = cmp.Or(o.Fraction, 0.05)
+	o.Round = cmp.Or(o.Round, time.Second)
+	o.Rounds = cmp.Or(o.Rounds, 120)
+	o.Seed = cmp.Or(o.Seed, 1)
+	o.Method = cmp.Or(o.Method, rules.Tokens)
+	o.Membership = cmp.Or(o.Membership, superpeer.MembershipFull)
 	o.RTT = o.RTT.Spread(o.Nodes, o.Seed)
 	return o, nil
 }
