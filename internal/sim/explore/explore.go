@@ -330,22 +330,14 @@ func (x *explorer) scenario(path []move) *scenario.Scenario {
 
 func (x *explorer) asStep(c *state, mv move) scenario.Step {
 	a, b := x.ranks[mv.a].ID, x.ranks[mv.b].ID
+	step := scenario.Step{Do: untimedVerbs[mv.kind], Members: []election.ID{a}}
 	switch mv.kind {
-	case deliverHead:
-		return scenario.Step{Do: scenario.Deliver, Links: []scenario.Link{{A: a, B: b}}}
+	case deliverHead, beatPeer:
+		step.Members, step.Links = nil, []scenario.Link{{A: a, B: b}}
 	case fireTimer:
-		return scenario.Step{Do: scenario.Fire, Members: []election.ID{a}, Word: c.machines[mv.a].timers[mv.no]}
-	case crashMember:
-		return scenario.Step{Do: scenario.Crash, Members: []election.ID{a}}
-	case startMember:
-		return scenario.Step{Do: scenario.Restart, Members: []election.ID{a}}
-	case callElection:
-		return scenario.Step{Do: scenario.Campaign, Members: []election.ID{a}}
-	case suspectPeer:
-		return scenario.Step{Do: scenario.Suspect, Members: []election.ID{a, b}}
-	case trustPeer:
-		return scenario.Step{Do: scenario.Trust, Members: []election.ID{a, b}}
-	default:
-		return scenario.Step{Do: scenario.Beat, Links: []scenario.Link{{A: a, B: b}}}
+		step.Word = c.machines[mv.a].timers[mv.no]
+	case suspectPeer, trustPeer:
+		step.Members = []election.ID{a, b}
 	}
+	return step
 }

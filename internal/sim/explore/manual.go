@@ -82,14 +82,12 @@ func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
 	if len(ids) > 1 {
 		mv.b = uint8(x.index(ids[1]))
 	}
-	switch s.Do {
-	case scenario.Deliver:
-		mv.kind = deliverHead
+	switch mv.kind = moveOf(untimedVerbs, s.Do); mv.kind {
+	case deliverHead:
 		if len(c.pipes[int(mv.a)*x.n+int(mv.b)]) == 0 {
 			return mv, "nothing is on its way there"
 		}
-	case scenario.Fire:
-		mv.kind = fireTimer
+	case fireTimer:
 		no := -1
 		if m := c.machines[mv.a]; m != nil {
 			no = slices.Index(m.timers, s.Word)
@@ -98,19 +96,7 @@ func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
 			return mv, "that timer is not armed"
 		}
 		mv.no = uint8(no)
-	case scenario.Crash:
-		mv.kind = crashMember
-	case scenario.Restart:
-		mv.kind = startMember
-	case scenario.Campaign:
-		mv.kind = callElection
-	case scenario.Suspect:
-		mv.kind = suspectPeer
-	case scenario.Trust:
-		mv.kind = trustPeer
-	case scenario.Beat:
-		mv.kind = beatPeer
-	default:
+	case 0:
 		return mv, "a manual script of " + x.c.Algorithm + " has only deliver, fire, crash, restart, campaign, suspect, trust and beat"
 	}
 	return mv, ""

@@ -9,10 +9,26 @@ import (
 
 // This file converts paths through a search of cores that measure time into scripts, and back.
 
-// timedVerbs maps the moves of such a search to verbs.
-var timedVerbs = map[moveKind]scenario.Verb{
-	deliverHead: scenario.Deliver, crashMember: scenario.Crash, startMember: scenario.Restart,
-	stopMember: scenario.Freeze, wakeMember: scenario.Thaw, passTime: scenario.Pass,
+// These map the moves of a search to verbs: of cores that measure time, and of those that do not.
+var (
+	timedVerbs = map[moveKind]scenario.Verb{
+		deliverHead: scenario.Deliver, crashMember: scenario.Crash, startMember: scenario.Restart,
+		stopMember: scenario.Freeze, wakeMember: scenario.Thaw, passTime: scenario.Pass,
+	}
+	untimedVerbs = map[moveKind]scenario.Verb{
+		deliverHead: scenario.Deliver, fireTimer: scenario.Fire, crashMember: scenario.Crash, startMember: scenario.Restart,
+		callElection: scenario.Campaign, suspectPeer: scenario.Suspect, trustPeer: scenario.Trust, beatPeer: scenario.Beat,
+	}
+)
+
+// moveOf returns the move of a verb; 0: it has none.
+func moveOf(verbs map[moveKind]scenario.Verb, do scenario.Verb) (kind moveKind) {
+	for k, verb := range verbs {
+		if verb == do {
+			kind = k
+		}
+	}
+	return kind
 }
 
 // scenario writes a path of the search as a script of manual steps.
@@ -47,11 +63,7 @@ func (x *timed) play(s *scenario.Scenario) (time.Duration, error) {
 
 // asMove returns the move of a step, or why it is impossible.
 func (x *timed) asMove(c *cluster, s *scenario.Step) (mv move, why string) {
-	for kind, verb := range timedVerbs {
-		if verb == s.Do {
-			mv.kind = kind
-		}
-	}
+	mv.kind = moveOf(timedVerbs, s.Do)
 	if len(s.Members) > 0 {
 		mv.a = uint8(x.index(s.Members[0]))
 	}
