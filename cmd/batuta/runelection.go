@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
@@ -41,10 +43,7 @@ func (r *runElection) check(f *agentFlags) error {
 	case r.seats < 1 || r.seats > named.MaxSeats:
 		return cli.Usagef("--seats %d: give a number of 1 to %d", r.seats, named.MaxSeats)
 	}
-	if err := manyElections("--election", f); err != nil {
-		return err
-	}
-	return checkElection(r.name)
+	return cmp.Or(manyElections("--election", f), checkElection(r.name))
 }
 
 // manyElections checks whether a member with those flags can be a candidate of what flag names.

@@ -70,10 +70,7 @@ func (f *securityFlags) check(a *agentFlags) error {
 		}
 		return cli.Usagef("--listen %s: any process that reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure on a network without others", a.listen)
 	}
-	if err := f.checkHTTPAdvertise(a); err != nil {
-		return err
-	}
-	return f.checkHTTP(a.http)
+	return cmp.Or(f.checkHTTPAdvertise(a), f.checkHTTP(a.http))
 }
 
 func (f *securityFlags) checkHTTPAdvertise(a *agentFlags) error {
