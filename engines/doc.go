@@ -1,7 +1,7 @@
 // Package engines holds elections on an engine that a user already runs, with the API of
 // batuta: functions that run while this candidate leads and are waited for, views in order,
-// IsLeader by the clock. Packages etcd, kubernetes, mysql, nats, postgres, redis and s3
-// are such engines.
+// IsLeader by the clock. Packages consul, etcd, kubernetes, mysql, nats, postgres,
+// redis and s3 are such engines.
 //
 // An engine keeps a record per election, and replaces it only if it is as it was read.
 // This package does the rest, in the same way for each engine. The leader holds the record, and

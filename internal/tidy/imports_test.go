@@ -327,7 +327,7 @@ func TestTheEnginesAreAModuleOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, engine := range []string{"go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
+		for _, engine := range []string{"go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/hashicorp/consul/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
 			if strings.Contains(string(text), engine) {
 				t.Errorf("%s names %s, which only a module of its own may", file, engine)
 			}

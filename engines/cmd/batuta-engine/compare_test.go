@@ -52,6 +52,8 @@ var ways = []way{
 	{"batuta-engine run --redis", serveRedis, true, (*contest).batuta},
 	{"batuta-engine run --s3", serveS3, true, (*contest).batuta},
 	{"SET NX PX in Redis", serveRedis, true, (*contest).setNX},
+	{"batuta-engine run --consul", serveConsul, true, (*contest).batuta},
+	{"consul lock", serveConsul, false, (*contest).consulLock},
 }
 
 // contest is five candidates that keep a command running one way.
@@ -117,6 +119,13 @@ func (c *contest) etcdctl(i int, worker []string) []string {
 		argv = append(argv, "--ttl", "2") // less is taken for 2
 	}
 	return append(append(argv, "work"), worker...)
+}
+
+func (c *contest) consulLock(i int, worker []string) []string {
+	if enginetest.ConsulProgram() == "" {
+		c.t.Skip("BATUTA_TEST_CONSUL names no Consul")
+	}
+	return append([]string{enginetest.ConsulProgram(), "lock", "-http-addr", c.line(i), "work"}, strings.Join(worker, " "))
 }
 
 func (c *contest) psql(i int, worker []string) []string {

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -34,6 +38,7 @@ type engineFlags struct {
 	redis                     redisFlags
 	mysql                     mysqlFlags
 	s3                        s3Flags
+	consul                    consulFlags
 	lease                     time.Duration // of a candidate
 	election                  string
 }
@@ -52,6 +57,7 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	f.redis.register(fs)
 	f.mysql.register(fs)
 	f.s3.register(fs)
+	f.consul.register(fs)
 	fs.StringVar(&f.election, "election", "default", "`name` of the election: processes that name the same take part in the same")
 }
 
@@ -137,6 +143,36 @@ func authorities(flag, file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// clientTLS is what the flags of an engine give for TLS.
+func clientTLS(engine, ca, cert, key string) (*tls.Config, error) {
+	flag := "--" + engine
+	roots, err := authorities(flag+"-ca", ca)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	if (cert == "") != (key == "") {
+		return nil, cli.Usagef("%s-cert and %s-key go together: give both", flag, flag)
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, cli.Usagef("%s-cert, %s-key: %w", flag, flag, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// plainHTTP speaks HTTP/1.1: a request that is late ends its connection.
+func plainHTTP(certificates *tls.Config) *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext, TLSHandshakeTimeout: 2 * time.Second,
+		IdleConnTimeout: time.Minute, TLSClientConfig: certificates}
+}
+
+// escape gives a name without . and /: it is no key of another election, and no path.
+func escape(election string) string { return strings.ReplaceAll(url.QueryEscape(election), ".", "%2E") }
+
 // admitted gives the error of check when the engine refuses access. An engine that does not answer within [askTime] may
 // admit this process later.
 func admitted(ctx context.Context, check func(context.Context) error) error {
@@ -159,6 +195,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		given, extra bool // whether flags are given that go with it
 		open         func() (engines.Engine, error)
 	}{
+		{"--consul", f.consul.addr != "", f.consul.extra(), func() (engines.Engine, error) { return f.consul.open(f.election) }},
 		{"--etcd", len(f.etcd) > 0, f.etcdUser+f.etcdPassword != "", f.openEtcd},
 		{"--kubernetes", f.kubernetes != "", false, f.openKubernetes},
 		{"--postgres", f.postgres != "", false, f.openPostgres},
@@ -174,7 +211,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		}
 	}
 	if len(opened) != 1 {
-		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --mysql, --nats, --postgres, --redis and --s3")
+		return nil, cli.Usagef("which engine? give one of --consul, --etcd, --kubernetes, --mysql, --nats, --postgres, --redis and --s3")
 	}
 	return opened[0]()
 }

@@ -87,7 +87,11 @@ func serveS3(t *testing.T) place {
 	}}
 }
 
-var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis, "mysql": serveMySQL, "s3": serveS3}
+func serveConsul(t *testing.T) place {
+	return place{enginetest.ServeConsul(t, 1, nil).Addrs[0], func(addr string) []string { return []string{"--consul", addr} }}
+}
+
+var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis, "mysql": serveMySQL, "s3": serveS3, "consul": serveConsul}
 
 // ask runs a command that asks, in this process.
 func ask(args ...string) (code int, said string) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"strings"
 	"sync"
@@ -39,7 +38,7 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 		return nil, cli.Usagef("--etcd %s: certificates are given; write https://%s", f.etcd[0], strings.TrimPrefix(f.etcd[0], "http://"))
 	}
 	if secured {
-		if config.TLS, err = f.etcdTLS(); err != nil {
+		if config.TLS, err = clientTLS("etcd", f.etcdCA, f.etcdCert, f.etcdKey); err != nil {
 			return nil, err
 		}
 	}
@@ -52,25 +51,6 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 		flags = "--etcd-user " + f.etcdUser + ", --etcd-password-file"
 	}
 	return held{etcd.New(client, etcd.Prefix+f.election), client.Close, flags, nil}, nil
-}
-
-func (f *engineFlags) etcdTLS() (*tls.Config, error) {
-	roots, err := authorities("--etcd-ca", f.etcdCA)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	if (f.etcdCert == "") != (f.etcdKey == "") {
-		return nil, cli.Usagef("--etcd-cert and --etcd-key go together: give both")
-	}
-	if f.etcdCert != "" {
-		pair, err := tls.LoadX509KeyPair(f.etcdCert, f.etcdKey)
-		if err != nil {
-			return nil, cli.Usagef("--etcd-cert, --etcd-key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }
 
 // etcdLogin is what the flags give to log in with; nil: nothing.

@@ -1,5 +1,5 @@
-// Command batuta-engine holds an election on etcd, Kubernetes, PostgreSQL, MySQL, NATS, Redis or S3 as batuta does among its
-// members: "batuta-engine run --etcd 127.0.0.1:2379 -- ./worker".
+// Command batuta-engine holds an election on etcd, Kubernetes, PostgreSQL, MySQL, NATS, Redis, Consul or S3 as batuta does
+// among its members: "batuta-engine run --etcd 127.0.0.1:2379 -- ./worker".
 package main
 
 import (
@@ -33,7 +33,7 @@ func execute(ctx context.Context, args []string, e env) int {
 func newRootCommand(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "batuta-engine",
-		Short: "Elect one leader on etcd, Kubernetes, PostgreSQL, MySQL, NATS, Redis or S3",
+		Short: "Elect one leader on etcd, Kubernetes, PostgreSQL, MySQL, NATS, Redis, Consul or S3",
 		Long: `batuta-engine does what batuta does, where an engine runs already that can hold the
 election: run keeps a command where the leader is, agent has HTTP, hooks and metrics, and
 status and watch show the leader. Candidates need not reach each other.

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"encoding/pem"
 	"fmt"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/batuta-dev/batuta"
@@ -253,6 +258,86 @@ func TestS3Refuses(t *testing.T) {
 	}
 }
 
+// consulPolicies are tokens of a server that denies what no policy allows, and the policy of each.
+func consulPolicies(t *testing.T, addr string, policies map[string]string) {
+	t.Helper()
+	for token, rules := range policies {
+		enginetest.Await(t, "Consul takes the token "+token, func(ctx context.Context) error {
+			acl, options := enginetest.DialConsul(t, addr, consulToken("root")).ACL(), (&api.WriteOptions{}).WithContext(ctx)
+			if _, _, err := acl.PolicyCreate(&api.ACLPolicy{Name: token, Rules: rules}, options); err != nil && !strings.Contains(err.Error(), "already exists") {
+				return err
+			}
+			_, _, err := acl.TokenCreate(&api.ACLToken{SecretID: consulToken(token), Policies: []*api.ACLLink{{Name: token}}}, options)
+			return err
+		})
+	}
+}
+
+// consulToken is a secret of the form that Consul requires.
+func consulToken(name string) string { return uuid.NewSHA1(uuid.Nil, []byte(name)).String() }
+
+// Tokens of Consul that are missing, unknown or without the policy get one sentence. The token of the file is read again. Over
+// TLS both sides show a certificate.
+func TestConsulRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	s := enginetest.ServeConsul(t, 1, map[string]any{"acl": map[string]any{"enabled": true, "default_policy": "deny", "tokens": map[string]string{"initial_management": consulToken("root")}}})
+	addr := s.Addrs[0]
+	consulPolicies(t, addr, map[string]string{"app": `key_prefix "batuta/" { policy = "write" }`, "reader": `key_prefix "batuta/" { policy = "read" }`, "stranger": `key_prefix "x/" { policy = "write" }`})
+	write := func(name string) {
+		if err := os.WriteFile(in(name), []byte(consulToken(name)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"app", "reader", "stranger", "unknown"} {
+		write(name)
+	}
+	flags := func(token string) []string { return []string{"--consul", addr, "--consul-token-file", in(token)} }
+	e := candidateOf(t, engineFlags{consul: consulFlags{addr: addr, token: in("app")}})
+	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+
+	refused(t, `no --consul-token-file is given: Consul refuses access, "`, all, "--consul", addr)
+	refused(t, `--consul-token-file: Consul refuses access, "`, all, flags("unknown")...)
+	refused(t, `a candidate needs a token with the policy "write" for key batuta/default`, all, flags("stranger")...)
+	refused(t, `a candidate needs a token with the policy "write" for key batuta/default`, candidacy, flags("reader")...)
+	if code, said := ask(append([]string{"leader"}, flags("reader")...)...); code != cli.Done || said != "1\n" {
+		t.Errorf("leader, of a token that may read, ends with %d: %s", code, said)
+	}
+
+	app, err := os.ReadFile(in("unknown"))
+	if err == nil {
+		err = os.WriteFile(in("app"), app, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Reports(t, e, "Consul refuses access")
+	write("app")
+	enginetest.Leads(t, first, e)
+
+	secured := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: addr}) }})
+	secured.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	secured.StartTLS()
+	defer secured.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(secured.TLS.Certificates[0].PrivateKey)
+	for name, block := range map[string]*pem.Block{"ca.pem": {Type: "CERTIFICATE", Bytes: secured.Certificate().Raw}, "key.pem": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err == nil {
+			err = os.WriteFile(in(name), pem.EncodeToMemory(block), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := []string{"leader", "--consul", secured.URL, "--consul-token-file", in("app"), "--consul-cert", in("ca.pem"), "--consul-key", in("key.pem")}
+	if code, said := ask(over...); code != cli.Failed || !strings.Contains(said, "certificate signed by unknown authority") {
+		t.Errorf("leader, without the authority, ends with %d: %s", code, said)
+	}
+	if code, said := ask(append(over, "--consul-ca", in("ca.pem"))...); code != cli.Done || said != "1\n" {
+		t.Errorf("leader ends with %d: %s", code, said)
+	}
+}
+
 // What is wrong with the flags of an engine is reported in a line with exit code 2, without the password.
 func TestEngineFlagsAreWrong(t *testing.T) {
 	dir := passwords(t, "p")
@@ -295,6 +380,14 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 		{"--s3", "s3://bucket", "--s3-endpoint", "http://127.0.0.1:1", "--s3-ca", file},
 		{"--s3", "s3://bucket", "--s3-endpoint", "https://127.0.0.1:1", "--s3-ca", file},
 		{"--nats", "127.0.0.1:1", "--s3-region", "x"},
+		{"--consul", "http://user:hidden@127.0.0.1:1"},
+		{"--consul", "127.0.0.1"},
+		{"--consul", "127.0.0.1:1", "--consul-ca", file},
+		{"--consul", "https://127.0.0.1:1", "--consul-ca", file},
+		{"--consul", "https://127.0.0.1:1", "--consul-cert", file},
+		{"--consul", "https://127.0.0.1:1", "--consul-cert", file, "--consul-key", file},
+		{"--consul", "127.0.0.1:1", "--consul-token-file", file + "-missing"},
+		{"--nats", "127.0.0.1:1", "--consul-token-file", file},
 	} {
 		for _, command := range []string{"run", "agent", "status", "leader", "watch"} {
 			full := append([]string{command}, args...)
@@ -302,7 +395,7 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 				full = append(full, "--", "true")
 			}
 			code, said := ask(full...)
-			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") && !strings.Contains(said, "--mysql") && !strings.Contains(said, "--s3") {
+			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") && !strings.Contains(said, "--mysql") && !strings.Contains(said, "--s3") && !strings.Contains(said, "--consul") {
 				t.Errorf("%q ends with %d: %s", full, code, said)
 			}
 		}

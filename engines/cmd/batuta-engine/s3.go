@@ -2,13 +2,9 @@ package main
 
 import (
 	"cmp"
-	"crypto/tls"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	client "github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -46,12 +42,11 @@ func (f *s3Flags) open(election string) (engines.Engine, error) {
 	if f.ca != "" && endpoint.Scheme != "https" {
 		return nil, cli.Usagef("--s3-endpoint %s: --s3-ca is given; write https://%s", endpoint, endpoint.Host)
 	}
-	roots, err := authorities("--s3-ca", f.ca)
+	certificates, err := clientTLS("s3", f.ca, "", "")
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext, TLSHandshakeTimeout: 2 * time.Second,
-		IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}} // HTTP/1.1: a request that is late ends its connection
+	transport := plainHTTP(certificates)
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if given == "" {
 		providers = append(providers, &credentials.IAM{})
@@ -66,7 +61,6 @@ func (f *s3Flags) open(election string) (engines.Engine, error) {
 	if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
 		flags += " (AWS_ACCESS_KEY_ID is not set)"
 	}
-	// A name without . is no object of another election, and no path.
-	key := cmp.Or(strings.Trim(bucket.Path, "/"), "batuta") + "/" + strings.ReplaceAll(url.QueryEscape(election), ".", "%2E")
+	key := cmp.Or(strings.Trim(bucket.Path, "/"), "batuta") + "/" + escape(election)
 	return held{s3.New(c, bucket.Host, key), func() error { transport.CloseIdleConnections(); return nil }, flags, keys.Expire}, nil // a file may have other credentials by now
 }

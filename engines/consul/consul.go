@@ -1,0 +1,191 @@
+// Package consul holds elections on the key-value store of Consul.
+//
+// An election is a key. A claim, a renewal and a release each replace its value by check-and-set, which goes through
+// a majority of the servers and onto their disks. The ModifyIndex of the claim is the epoch, and fences. Each value has
+// a counter, because Consul does not write a value that is the same. A record is read with the consistency mode
+// "consistent", and watched by blocking queries.
+//
+// No session of Consul's is used: its TTL is at least 10 s and may last for twice as long, and after
+// the end of a session its key is free only after the lock-delay of 15 s. Consul may also end a session while the holder works. Here the candidates count the lease, see package engines.
+//
+// The promise holds within a datacenter, as long as its servers keep what they have confirmed. A snapshot that is put
+// back, a key that is deleted by hand, and an agent started by -dev, which has no disk, break it.
+package consul
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+)
+
+// Prefix is what the keys of batuta-engine begin with: Prefix + the election's name.
+const Prefix = "batuta/"
+
+// Engine is an [engines.Engine] on Consul.
+type Engine struct {
+	client *api.Client
+	key    string
+	index  atomic.Uint64 // of the key, as last read
+	writes atomic.Uint64
+}
+
+// New returns the engine of the election of that key, for a single candidate. The token of the client needs the policy
+// "write" for the key; for reading only, "read". The client remains the caller's.
+func New(client *api.Client, key string) *Engine {
+	return &Engine{client: client, key: strings.TrimLeft(key, "/")}
+}
+
+// value is a record, as its key has it.
+type value struct {
+	ID       string `json:"id,omitempty"` // empty: there is no leader
+	Address  string `json:"address,omitempty"`
+	Process  string `json:"process,omitempty"`
+	Epoch    uint64 `json:"epoch,omitempty"` // 0: the ModifyIndex of this value
+	Lasts    int64  `json:"lasts_ms,omitempty"`
+	Write    uint64 `json:"write"` // of the process
+	Resigned bool   `json:"resigned,omitempty"`
+}
+
+// Indexes that stand for a key that is not there, and for a key that has an index no write reaches.
+const (
+	none  = 0
+	never = 1 << 62
+)
+
+// Name implements [engines.Engine].
+func (e *Engine) Name() string { return "consul" }
+
+// Look implements [engines.Engine].
+func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
+	pair, meta, err := e.client.KV().Get(e.key, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	if err != nil {
+		return engines.Record{}, e.explain(err)
+	}
+	e.index.Store(meta.LastIndex)
+	if pair == nil {
+		return engines.Record{Version: version(none)}, nil
+	}
+	var v value
+	if json.Unmarshal(pair.Value, &v) != nil || v.ID != "" && (v.Lasts <= 0 || v.Process == "") || v.ID == "" && v.Epoch == 0 {
+		return engines.Record{}, fmt.Errorf("key %s is not batuta's: give elections a prefix of their own, or delete the key", e.key)
+	}
+	return engines.Record{ID: batuta.ID(v.ID), Epoch: cmp.Or(v.Epoch, pair.ModifyIndex), Address: v.Address, Process: v.Process,
+		Lasts: time.Duration(v.Lasts) * time.Millisecond, Version: version(pair.ModifyIndex), Resigned: v.Resigned}, nil
+}
+
+func version(index uint64) string { return strconv.FormatUint(index, 10) }
+
+// Changed implements [engines.Engine]. The query ends shortly before ctx, so that its connection is used again.
+func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
+	options := &api.QueryOptions{RequireConsistent: true, WaitIndex: max(e.index.Load(), 1)}
+	if end, ok := ctx.Deadline(); ok {
+		options.WaitTime = time.Until(end) * 7 / 8 // the server adds up to a sixteenth
+	}
+	_, _, err := e.client.KV().Get(e.key, options.WithContext(ctx))
+	return err
+}
+
+// Claim implements [engines.Engine].
+func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	mine.Epoch = 0
+	index, err := e.update(ctx, e.held(mine), seen.Version)
+	mine.Epoch, mine.Version = index, version(index)
+	return mine, err
+}
+
+// held is the value of a record that mine holds.
+func (e *Engine) held(mine engines.Record) value {
+	return value{ID: string(mine.ID), Address: mine.Address, Process: mine.Process, Epoch: mine.Epoch, Lasts: max(mine.Lasts.Milliseconds(), 1)}
+}
+
+// Renew implements [engines.Engine].
+func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	index, err := e.replace(ctx, mine, e.held(mine))
+	mine.Version = version(index)
+	return mine, err
+}
+
+// Release implements [engines.Engine]. The key remains, with the epoch.
+func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
+	_, err := e.replace(ctx, mine, value{Epoch: mine.Epoch, Resigned: true})
+	return err
+}
+
+// replace writes v if the record is still mine, also if an earlier write without an answer has changed its index.
+func (e *Engine) replace(ctx context.Context, mine engines.Record, v value) (uint64, error) {
+	for version := mine.Version; ; {
+		index, err := e.update(ctx, v, version)
+		if !errors.Is(err, engines.ErrTaken) {
+			return index, err
+		}
+		now, err := e.Look(ctx)
+		if err == nil && (now.Epoch != mine.Epoch || now.Process != mine.Process || now.Version == version) {
+			err = engines.ErrTaken
+		}
+		if err != nil {
+			return 0, err
+		}
+		version = now.Version
+	}
+}
+
+// update writes v if the key still has that index, and returns the new index. A transaction returns it; a plain
+// check-and-set does not.
+func (e *Engine) update(ctx context.Context, v value, version string) (uint64, error) {
+	last, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	v.Write = e.writes.Add(1)
+	text, _ := json.Marshal(v) // of strings and numbers
+	op := &api.TxnOp{KV: &api.KVTxnOp{Verb: api.KVCAS, Key: e.key, Value: text, Index: last}}
+	done, answer, _, err := e.client.Txn().Txn(api.TxnOps{op}, (&api.QueryOptions{}).WithContext(ctx))
+	switch {
+	case err != nil:
+		return 0, e.explain(err)
+	case !done && len(answer.Errors) > 0 && strings.HasSuffix(answer.Errors[0].What, "index is stale"):
+		return 0, engines.ErrTaken
+	case !done && len(answer.Errors) > 0:
+		return 0, e.explain(errors.New(answer.Errors[0].What))
+	case !done || len(answer.Results) != 1 || answer.Results[0].KV == nil:
+		return 0, fmt.Errorf("key %s: Consul's answer to a transaction has %d results instead of 1", e.key, len(answer.Results))
+	}
+	return answer.Results[0].KV.ModifyIndex, nil
+}
+
+// Check gives an error that wraps [engines.ErrDenied] when Consul would refuse a candidate's calls, and an ordinary error
+// when it does not answer. It changes nothing.
+func (e *Engine) Check(ctx context.Context) error {
+	_, err := e.Look(ctx)
+	if err == nil {
+		_, err = e.update(ctx, value{}, version(never))
+	}
+	if errors.Is(err, engines.ErrTaken) {
+		return nil
+	}
+	return err
+}
+
+// explain finds what Consul refuses.
+func (e *Engine) explain(err error) error {
+	for _, refusal := range []string{"Permission denied", "ACL not found", "Endpoint is blocked"} {
+		if strings.Contains(err.Error(), refusal) {
+			return engines.Denied("Consul refuses access, %.300q: a candidate needs a token with the policy \"write\" for key %s", err.Error(), e.key)
+		}
+	}
+	return err
+}
+
+// Close implements [engines.Engine].
+func (e *Engine) Close() error { return nil }

@@ -1,0 +1,169 @@
+package consul_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/consul"
+	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+)
+
+func dial(t *testing.T, addr, key string) *consul.Engine {
+	t.Helper()
+	return consul.New(enginetest.DialConsul(t, addr, ""), key)
+}
+
+// The one conformance call, on a real server that is killed and started again.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	c := enginetest.ServeConsul(t, 1, nil)
+	enginetest.Conform(t, c.Addrs, c.Fail, func(name string, lines []string) engines.Engine {
+		return dial(t, lines[0], name)
+	})
+}
+
+// Of three servers each is killed, and each is stopped: an election goes on. Without a majority there is no leader.
+func TestThreeServers(t *testing.T) {
+	t.Parallel()
+	c := enginetest.ServeConsul(t, 3, nil)
+	var all []*engines.Election
+	for i, addr := range c.Addrs {
+		all = append(all, enginetest.Start(t, dial(t, addr, "three"), engines.Config{ID: batuta.ID(fmt.Sprint(i + 1)), StandAlways: true}))
+	}
+	enginetest.Leads(t, batuta.Token{}, all...)
+	for i, s := range c.Servers {
+		s.Kill()
+		enginetest.Leads(t, batuta.Token{}, all...)
+		s.Start()
+		c.Await(t)
+		thaw := c.Servers[(i+1)%3].Freeze()
+		enginetest.Leads(t, batuta.Token{}, all...)
+		thaw()
+		c.Await(t)
+	}
+	before := enginetest.Leads(t, batuta.Token{}, all...).Leader().Token
+	c.Servers[0].Kill()
+	thaw := c.Servers[1].Freeze()
+	for _, e := range all {
+		enginetest.Await(t, "it does not lead without a majority", func(context.Context) error {
+			if e.IsLeader() {
+				return fmt.Errorf("%s does", e.ID())
+			}
+			return nil
+		})
+	}
+	thaw()
+	c.Servers[0].Start()
+	enginetest.Leads(t, before, all...)
+}
+
+// Of many claims at once one succeeds, and of many releases one. Each renewal gives a new version, though Consul does not
+// write a value that is the same.
+func TestWritersAreAlone(t *testing.T) {
+	t.Parallel()
+	const writers, rounds = 16, 12
+	c := enginetest.ServeConsul(t, 1, nil)
+	var all []*consul.Engine
+	for range writers {
+		all = append(all, dial(t, c.Addrs[0], "alone"))
+	}
+	var epoch uint64
+	for round := range rounds {
+		seen := look(t, all[0])
+		led, winner := alone(t, all, func(i int, e *consul.Engine) (engines.Record, error) {
+			return e.Claim(t.Context(), seen, engines.Record{ID: "1", Process: fmt.Sprint("p", i), Lasts: enginetest.Lease})
+		})
+		if now := look(t, all[0]); now != led || led.Epoch <= epoch {
+			t.Errorf("round %d: after epoch %d a claim gives %+v, and a look %+v", round, epoch, led, now)
+		}
+		epoch = led.Epoch
+		versions := map[string]bool{led.Version: true}
+		for range 3 {
+			r, err := winner.Renew(t.Context(), led)
+			if err != nil || versions[r.Version] {
+				t.Fatalf("round %d: a renewal gives version %s, %v", round, r.Version, err)
+			}
+			versions[r.Version] = true // led keeps its version, as if the answer was lost
+		}
+		// One release counts. Those that come later find no record of theirs.
+		alone(t, all, func(_ int, e *consul.Engine) (engines.Record, error) { return led, e.Release(t.Context(), led) })
+		if now := look(t, all[0]); now.ID != "" || !now.Resigned || now.Epoch != epoch {
+			t.Errorf("round %d: a release leaves %+v", round, now)
+		}
+	}
+}
+
+// alone does f at all at once, and gives the result of the only one that succeeds.
+func alone(t *testing.T, all []*consul.Engine, f func(i int, e *consul.Engine) (engines.Record, error)) (won engines.Record, winner *consul.Engine) {
+	t.Helper()
+	results, errs := make([]engines.Record, len(all)), make([]error, len(all))
+	var done sync.WaitGroup
+	begin := make(chan struct{})
+	for i, e := range all {
+		done.Go(func() {
+			<-begin
+			results[i], errs[i] = f(i, e)
+		})
+	}
+	close(begin)
+	done.Wait()
+	winners := 0
+	for i, err := range errs {
+		if err == nil {
+			winners++
+			won, winner = results[i], all[i]
+		} else if !errors.Is(err, engines.ErrTaken) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if winners != 1 {
+		t.Fatalf("%d of %d succeed", winners, len(all))
+	}
+	return won, winner
+}
+
+func look(t *testing.T, e engines.Engine) engines.Record {
+	t.Helper()
+	r, err := e.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A key with a foreign value is refused. An epoch rises when the key is deleted, and the leader of the deleted key does not
+// write it again.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	c := enginetest.ServeConsul(t, 1, nil)
+	kv := enginetest.DialConsul(t, c.Addrs[0], "").KV()
+	e := dial(t, c.Addrs[0], "deleted")
+	led, err := e.Claim(t.Context(), look(t, e), engines.Record{ID: "1", Process: "p", Lasts: enginetest.Lease})
+	if err == nil {
+		_, err = kv.Delete("deleted", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Renew(t.Context(), led); !errors.Is(err, engines.ErrTaken) {
+		t.Errorf("a renewal of a deleted key gives %v", err)
+	}
+	if next, err := e.Claim(t.Context(), look(t, e), led); err != nil || next.Epoch <= led.Epoch {
+		t.Errorf("after epoch %d a claim gives %d, %v", led.Epoch, next.Epoch, err)
+	}
+	for i, text := range []string{"", "hello", "[]", "{}", `{"id":"1","lasts_ms":1000}`, `{"id":"1","process":"p"}`, `{"id":"1","process":"p","epoch":-3,"lasts_ms":1000}`} {
+		key := fmt.Sprint("foreign/", i)
+		if _, err := kv.Put(&api.KVPair{Key: key, Value: []byte(text)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		foreign := enginetest.Start(t, dial(t, c.Addrs[0], key), engines.Config{ID: "1", StandAlways: true})
+		enginetest.Reports(t, foreign, "key "+key+" is not batuta's")
+	}
+}
