@@ -261,13 +261,19 @@ func (m *crew) hangUp(i int) {
 	peer.loses(needsProof)
 }
 
+// lasting reports whether the far end keeps the link to a member for as long as silence is
+// tolerated: between a leader and its members, also while its work has still to stop.
+func (m *crew) lasting(peer *member) bool {
+	return m.tenure.Beats() || m.tenure.LedBy(peer.ID) || peer.draining
+}
+
 // silent is when a link will have been silent for T: nothing received, and nothing asked for which
 // the answer may be on its way. A member that asks again waits no longer than 2·T for the first
-// answer. Between a leader and its members, and to the member that the algorithm watches, the
-// silence is what is tolerated, and counts from the first question.
+// answer. On a lasting link, and to the member that the algorithm watches, the silence is what is
+// tolerated, and counts from the first question.
 func (m *crew) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
-	if m.tenure.Beats() || m.tenure.LedBy(peer.ID) || m.watched == peer.ID {
+	if m.lasting(peer) || m.watched == peer.ID {
 		return m.detector.Excuse(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
 	}
 	answered := peer.comes.Add(t)
@@ -325,7 +331,7 @@ func (m *crew) dialAll() {
 		}
 	}
 	m.others(func(i int, peer *member) {
-		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.tenure.LedBy(m.members[i].ID) || peer.ID == m.watched) {
+		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.lasting(peer) || peer.ID == m.watched) {
 			room--
 			peer.dialing = true
 			m.do(election.Action{Kind: election.Dial, To: peer.ID})

@@ -289,7 +289,7 @@ func (m *mail) postAgain(to int, msg *election.Message, first time.Time) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
-	if lasting := m.tenure.Beats() || m.tenure.LedBy(m.members[to].ID); peer.link && !lasting && peer.stale(m.now, m.cfg.Timing) {
+	if peer.link && !m.lasting(peer) && peer.stale(m.now, m.cfg.Timing) {
 		m.hangUp(to)
 	}
 	if !peer.link {
