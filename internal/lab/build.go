@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/batuta-dev/batuta/internal/web"
 )
 
 // program is the simulator's package.
@@ -40,9 +43,7 @@ func Build(ctx context.Context) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if files[name], err = compressed(code); err != nil {
-			return nil, err
-		}
+		files[name] = web.Compressed(whole(code), gzip.BestCompression)
 	}
 	root, err := goCommand(ctx, source, "env", "GOROOT")
 	if err != nil {
@@ -84,15 +85,36 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	return strings.TrimSpace(out.String()), nil
 }
 
-func compressed(body []byte) ([]byte, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
+// whole replaces the segments of a program's data by a single one. The go command begins a segment
+// after each eight zeros, up to 100,000: compressed, their offsets are larger than the zeros.
+func whole(code []byte) []byte {
+	at := 8 // behind the magic number and the version
+	number := func() int {
+		v, size := binary.Uvarint(code[at:])
+		at += size
+		return int(v)
 	}
-	if _, err := z.Write(body); err != nil {
-		return nil, err
+	for at < len(code) {
+		section := at
+		at++
+		size := number()
+		end := at + size
+		if code[section] != 11 { // it is not the data
+			at = end
+			continue
+		}
+		var memory []byte
+		for range number() {
+			at += 2 // active, i32.const
+			offset := number()
+			at++ // end of the offset
+			size := number()
+			memory = append(memory, make([]byte, max(0, offset+size-len(memory)))...)
+			copy(memory[offset:], code[at:at+size])
+			at += size
+		}
+		segment := append(binary.AppendUvarint([]byte{1, 0, 0x41, 0, 0x0b}, uint64(len(memory))), memory...)
+		return slices.Concat(code[:section], binary.AppendUvarint([]byte{11}, uint64(len(segment))), segment, code[end:])
 	}
-	err = z.Close() // writes the rest
-	return b.Bytes(), err
+	return code
 }

@@ -100,7 +100,7 @@ func (s Site) Handler() http.Handler {
 func fileOf(name string, body []byte) file {
 	sum := sha256.Sum256(body)
 	f := file{kind: kindOf(name), tag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body}
-	if zips := zipped(body, gzip.BestCompression); len(zips) < len(body)*9/10 {
+	if zips := Compressed(body, gzip.BestCompression); len(zips) < len(body)*9/10 {
 		f.zips = zips
 	}
 	return f

@@ -22,10 +22,11 @@ func Zip(h http.Header, r *http.Request, body []byte) []byte {
 		return body
 	}
 	h.Set("Content-Encoding", "gzip")
-	return zipped(body, gzip.BestSpeed)
+	return Compressed(body, gzip.BestSpeed)
 }
 
-func zipped(body []byte, level int) []byte {
+// Compressed returns body, compressed by gzip at that level.
+func Compressed(body []byte, level int) []byte {
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, level) // the level is valid
 	_, _ = z.Write(body)                   // a buffer does not fail

@@ -21,7 +21,7 @@ import (
 func main() {
 	page.Serve(map[string]any{
 		"play":   page.Call(func(a []js.Value) any { return player.Play(a[0].String()) }),
-		"insert": page.Call(insert),
+		"insert": page.Call(func(a []js.Value) any { return edited(player.Insert(a[0].String(), millis(a[1]), a[2].String())) }),
 		"extend": page.Call(func(a []js.Value) any { return edited(player.Extend(a[0].String(), millis(a[1])), nil) }),
 		"explore": page.Begin(func(c player.ExploreConfig) (err error) {
 			exploration, err = player.Explore(c)
@@ -56,18 +56,9 @@ func main() {
 // exploration is the present exploration: the page asks for its states in turn.
 var exploration *player.Exploration
 
-func insert(a []js.Value) any {
-	return edited(player.Insert(a[0].String(), millis(a[1]), a[2].String()))
-}
-
 func millis(v js.Value) time.Duration { return time.Duration(v.Float() * float64(time.Millisecond)) }
 
-func edited(text string, err error) any {
-	if err != nil {
-		return map[string]string{"error": err.Error()}
-	}
-	return map[string]string{"text": text}
-}
+func edited(text string, err error) any { return page.Outcome(map[string]string{"text": text}, err) }
 
 func soakConfig(v js.Value) (c player.SoakConfig) {
 	_ = json.Unmarshal([]byte(v.String()), &c) // written by the page itself; if it is invalid nothing is soaked

@@ -63,16 +63,17 @@ class Lab {
   async #start() {
     if (location.hash === '#incident') { this.#handed(); return }
     this.say(t('loading'), true)
+    let linked
     try {
-      const about = await this.simulator.ask('about')
-      this.editor.offer(about)
       await this.tours.load()
+      linked = await readLink()
+      const first = linked?.text ?? this.tours.list.find(tour => tour.name === linked?.tour)?.scenario ?? `algorithm ${linked?.exercise}` // decides which simulator is loaded
+      this.editor.offer(await this.simulator.ask('about', first))
     } catch (error) {
       this.say(t('broken', { why: error.message }))
       return
     }
     this.say('')
-    const linked = await readLink()
     if (linked?.superpeers) this.superpeers.begin(linked.superpeers)
     if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return

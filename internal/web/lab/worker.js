@@ -3,7 +3,9 @@
 
 import './wasm_exec.js'
 
-// One simulator has quorum too, and is half as large again; super peers have one of their own.
+// One simulator has quorum too, and is half as large again: it serves all, if it was the first.
+// Super peers have one of their own.
+const plain = 'lab.wasm.gz', whole = 'lab-quorum.wasm.gz'
 const loaded = {}
 
 function simulator(name) {
@@ -32,7 +34,7 @@ onmessage = ({ data }) => { last = last.then(() => answer(data)) }
 
 async function answer({ id, call, args }) {
   try {
-    const batuta = await simulator(call.startsWith('superpeers') ? 'lab-superpeers.wasm.gz' : needsQuorum(args) ? 'lab-quorum.wasm.gz' : 'lab.wasm.gz')
+    const batuta = await simulator(call.startsWith('superpeers') ? 'lab-superpeers.wasm.gz' : needsQuorum(args) || loaded[whole] && !loaded[plain] ? whole : plain)
     postMessage({ id, value: JSON.parse(batuta[call](...args.map(arg => typeof arg === 'string' ? arg.normalize('NFC') : arg))) })
   } catch (error) {
     postMessage({ id, error: String(error && error.message || error) })
