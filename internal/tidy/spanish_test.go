@@ -1,8 +1,10 @@
 package tidy
 
 import (
+	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,6 +73,71 @@ func TestSkeleton(t *testing.T) {
 		if (got == want) != same {
 			t.Errorf("%q has the skeleton %q; that of the original is %q", page, got, want)
 		}
+	}
+}
+
+// elsewhere has what the glossary has another word for: that word, and the pattern of the ones to avoid.
+var elsewhere = map[string]string{
+	"token":        `fichas?`,
+	"lease":        `arriendos?`,
+	"quorum":       `quórums?`,
+	"liderazgo":    `(?:el|del|al) mando`,
+	"traspasar":    `ceder`,
+	"plaza":        `puestos? en total|puesto \{n\}`,
+	"no sano":      `enfermos?|enferm[ae]`,
+	"vaciar":       `apart(?:ar|arse|ado|ada)`,
+	"eliminado":    `quit(?:ar|ado|ada|arlo)|quita a`,
+	"reemplazado":  `relev(?:a|an|ado|ada)`,
+	"división":     `partir(?:se|á|la) |partir el|est(?:á|aba) partida`,
+	"elección":     `contiendas?`,
+	"confirman":    `acuses?`,
+	"llegó":        `oír|oye|oyen|oído|oírlo`,
+	"encing token": `barrera`,
+}
+
+// TestSpanishVocabulary has the pages of the browser, their tours and the Spanish documentation use the
+// words of the glossary.
+func TestSpanishVocabulary(t *testing.T) {
+	glossary, err := os.ReadFile("docs/es/glosario.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	avoid := map[string]*regexp.Regexp{}
+	for word, others := range elsewhere {
+		if !strings.Contains(string(glossary), word) {
+			t.Errorf("the glossary has no %q: why avoid %s?", word, others)
+		}
+		avoid[word] = regexp.MustCompile(`(?i)(?:^|[^\pL])(` + others + `)(?:[^\pL]|$)`)
+	}
+	texts := slices.Collect(maps.Keys(spanish))
+	for _, pattern := range []string{"internal/web/lab/tours/*.txt", "internal/web/*/*.js", "internal/web/*/index.html"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal("no file is ", pattern, err)
+		}
+		texts = append(texts, found...)
+	}
+	for _, file := range texts {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for word, pattern := range avoid {
+			for _, found := range pattern.FindAllStringSubmatch(string(text), -1) {
+				t.Errorf("%s has %q; the glossary's word is %q", file, found[1], word)
+			}
+		}
+	}
+}
+
+// The dashboard's witness is a member that votes, never what an agent asks for.
+func TestSpanishTokensAreNoWitnesses(t *testing.T) {
+	texts, err := os.ReadFile("internal/web/dashboard/texts.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := regexp.MustCompile(`(?:token|onlyReads|tokenLabel): '[^']*[Tt]estigo`).Find(texts); at != nil {
+		t.Errorf("%s: a token is no witness", at)
 	}
 }
 

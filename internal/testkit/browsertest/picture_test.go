@@ -77,7 +77,7 @@ func TestPauseAndReapingAreDrawn(t *testing.T) {
 		},
 		"members_reaped": {
 			{"lab.model.events.find(e => e.what === 'reaps').at - 1", "!document.querySelector('.member.removed')"},
-			{"lab.model.events.find(e => e.what === 'reaps').at", "document.querySelectorAll('.member.removed').length === 1 && document.querySelector('.member.removed .say').textContent === 'quitado'"},
+			{"lab.model.events.find(e => e.what === 'reaps').at", "document.querySelectorAll('.member.removed').length === 1 && document.querySelector('.member.removed .say').textContent === 'eliminado'"},
 		},
 	} {
 		text, err := os.ReadFile("../../../election/bully/testdata/" + file + ".txt")

@@ -46,11 +46,11 @@ const makers = {
       scenario: [`members 1..${n}`, ...keeps ? ['preempt off'] : [], 'settled', 'latency 20ms 40ms', 'run 300ms', ...two ? [`crash ${n - 1}`] : [], `crash ${n}`, 'agree', 'run 400ms', `restart ${n}`, 'agree', 'run 500ms'],
       stops: [
         ['start', `${n} members with a failure detector; ${n} leads under epoch 1.` + (keeps ? ' Who leads keeps the lead: "preempt off".' : ' A higher member that returns takes over: "preempt on", the default.'),
-          `${n} miembros con detector de fallos; lidera el ${n} con la época 1.` + (keeps ? ' Quien lidera conserva el mando: «preempt off».' : ' Un miembro mayor que vuelve toma el mando: «preempt on», lo normal.')],
+          `${n} miembros con detector de fallos; lidera el ${n} con la época 1.` + (keeps ? ' Quien lidera conserva el liderazgo: «preempt off».' : ' Un miembro mayor que vuelve toma el liderazgo: «preempt on», lo normal.')],
         [`* ${n} crashes`, (two ? `${n - 1} and ${n} crash` : `${n} crashes`) + ' at this moment. Who leads next, and under which epoch?', (two ? `Caen en este momento el ${n - 1} y el ${n}.` : `Cae en este momento el ${n}.`) + ' ¿Quién lidera después, y con qué época?', 'leader', 'epoch'],
         [`* ${n} starts`, `The highest that lives has won. Now ${n} starts again. Who leads in the end, and under which epoch?`, `Ha ganado el mayor de los vivos. Ahora el ${n} arranca de nuevo. ¿Quién lidera al final, y con qué época?`, 'leader', 'epoch'],
         ['end', keeps ? `${n} asked before it claimed anything, learned who leads, and follows. Nothing changes hands, so the epoch stays.` : `${n} asked, learned who leads, and asked for the lead. Each change of leader has an epoch of its own.`,
-          keeps ? `El ${n} preguntó antes de reclamar nada, supo quién lidera, y lo sigue. Nada cambia de manos, así que la época sigue igual.` : `El ${n} preguntó, supo quién lidera, y pidió el mando. Cada cambio de líder tiene su propia época.`],
+          keeps ? `El ${n} preguntó antes de reclamar nada, supo quién lidera, y lo sigue. Nada cambia de manos, así que la época sigue igual.` : `El ${n} preguntó, supo quién lidera, y pidió el liderazgo. Cada cambio de líder tiene su propia época.`],
       ],
     }
   },
@@ -73,10 +73,10 @@ const makers = {
       en: 'A partition, best effort', es: 'Una partición, mejor esfuerzo',
       scenario: [`members 1..${n}`, 'settled', 'latency 20ms 40ms', 'run 300ms', `partition ${own} | ${other}`, 'run 2500ms', 'heal', 'agree', 'run 500ms'],
       stops: [
-        ['start', `${n} members under Bully; ${n} leads under epoch 1. The network will part.`, `${n} miembros con Bully; lidera el ${n} con la época 1. La red se partirá.`],
+        ['start', `${n} members under Bully; ${n} leads under epoch 1. The network will part.`, `${n} miembros con Bully; lidera el ${n} con la época 1. La red se dividirá.`],
         ['* all: partition', `${own} on one side, ${other} on the other. How many lead in the end? Which leader has member ${on}, and under which epoch?`, `${own} a un lado, ${other} al otro. ¿Cuántos lideran al final? ¿Qué líder tiene el miembro ${on}, y con qué época?`, 'leaders', `leader on ${on}`, `epoch on ${on}`],
         ['* all: all links heal', 'Best effort: each side has the highest of its own. Now the links heal. Who leads all of them in the end?', 'Mejor esfuerzo: cada lado tiene al mayor de los suyos. Ahora se reparan los enlaces. ¿Quién los lidera a todos al final?', 'leaders', 'leader'],
-        ['end', 'One leader again. While the network was parted there were two: storage that refuses the lower epoch would have refused one of them, and nothing else can.', 'De nuevo un líder. Mientras la red estaba partida hubo dos: un almacén que rechaza la época menor habría rechazado a uno, y nada más puede hacerlo.'],
+        ['end', 'One leader again. While the network was parted there were two: storage that refuses the lower epoch would have refused one of them, and nothing else can.', 'De nuevo un líder. Mientras la red estaba dividida hubo dos: un almacén que rechaza la época menor habría rechazado a uno, y nada más puede hacerlo.'],
       ],
     }
   },
@@ -89,7 +89,7 @@ const makers = {
         ['start', `${n} members vote. Nobody leads without a majority, ${m} of ${n}.`, `Votan ${n} miembros. Nadie lidera sin una mayoría, ${m} de ${n}.`],
         ['* all: partition', `${n} led. Now ${own} on one side, ${other} on the other. How many lead in the end? Which leader has member ${on}?`, `Lideraba el ${n}. Ahora ${own} a un lado, ${other} al otro. ¿Cuántos lideran al final? ¿Qué líder tiene el miembro ${on}?`, 'leaders', `leader on ${on}`],
         ['end', own.length >= m ? `The side of ${n} is ${own.length} of ${n}, a majority: it leads on.` : other.length >= m ? `${n} lost its majority and gave up by itself; ${other.length} of ${n} elected another. There was a gap between, and never two.` : `Neither side has ${m}: nobody leads until the links heal. That is the price of an even number.`,
-          own.length >= m ? `El lado del ${n} tiene ${own.length} de ${n}, una mayoría: sigue liderando.` : other.length >= m ? `El ${n} perdió su mayoría y dejó el mando él mismo; ${other.length} de ${n} eligieron a otro. Hubo un hueco, y nunca dos.` : `Ningún lado tiene ${m}: nadie lidera hasta que se reparen los enlaces. Es el precio de un número par.`],
+          own.length >= m ? `El lado del ${n} tiene ${own.length} de ${n}, una mayoría: sigue liderando.` : other.length >= m ? `El ${n} perdió su mayoría y dejó el liderazgo él mismo; ${other.length} de ${n} eligieron a otro. Hubo un hueco, y nunca dos.` : `Ningún lado tiene ${m}: nadie lidera hasta que se reparen los enlaces. Es el precio de un número par.`],
       ],
     }
   },
