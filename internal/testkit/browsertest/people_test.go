@@ -80,6 +80,7 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 	b.until(leaderIs + "'5'")
 	members["5"].kill()
 	b.until(leaderIs + "'4'")
+	b.until("[...document.querySelectorAll('#facts div')].some(x => x.textContent === 'The leader’s workserves')")
 	b.everywhere("dashboard")
 	b.click("#add")
 	b.until("document.querySelector('#ask').open")

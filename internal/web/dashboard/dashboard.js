@@ -185,8 +185,8 @@ class Dashboard {
     const old = tr.querySelectorAll('td')
     const cells = [
       cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.leader && !s.ready && h('span', { class: 'tag' }, t('servesNot')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
-      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: m.refusal })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
-      cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, s.standing_why)),
+      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: reason(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
+      cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, reason(s.standing_why))),
       cell('epoch', 'number', count(m.epoch)), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
     ]
     if (old.length === 9) { // keep the buttons, which may have the focus
@@ -224,13 +224,13 @@ class Dashboard {
   #facts(s) {
     const roles = { leader: 'leaderRole' }
     const refused = Object.entries(s.refused || {}).filter(([, n]) => n > 0).map(([why, n]) => `${why} ${count(n)}`).join(', ')
-    const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: s.paused.until.slice(0, 19) + 'Z', leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === s.id ? [['f_ready', t(s.ready ? 'servesYes' : 'servesNot')]] : [], ['f_standing', t(s.standing) + (s.standing_why ? ` (${s.standing_why})` : '')], ['f_algorithm', s.algorithm],
+    const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: s.paused.until.slice(0, 19) + 'Z', leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${reason(s.standing_why)})` : '')], ['f_algorithm', s.algorithm],
       ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', `${s.timing.heartbeat}; ${s.timing.t}`], ['f_disk', s.disk_error || t('ok')], ['f_listen', s.listen],
       ...s.advertise && s.advertise !== s.listen ? [['f_advertise', s.advertise]] : [], ['f_http', s.http], ['f_version', s.version], ['f_incarnation', s.incarnation],
       ...s.successor !== undefined ? [['f_successor', s.successor || t('alone')]] : [], ...refused ? [['f_refused', refused]] : []]
     listed($('#facts'), facts, ([key]) => key, ([key]) => h('div', {}, h('dt', {}, t(key)), h('dd')), (el, [key, value]) => {
       text(el.lastChild, value)
-      el.lastChild.classList.toggle('warn', key === 'f_disk' && Boolean(s.disk_error) || key === 'f_paused' || key === 'f_ready' && !s.ready)
+      el.lastChild.classList.toggle('warn', key === 'f_disk' && Boolean(s.disk_error) || key === 'f_paused' || /ready$/i.test(key) && !s.ready)
     })
   }
 
