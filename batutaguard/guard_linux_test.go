@@ -52,12 +52,14 @@ func program(id string, members []string) error {
 	}
 	defer node.Close()
 	for v := range node.Watch(context.Background()) {
-		status, err := node.Status(context.Background())
-		if err != nil {
-			return err
-		}
-		if v.Defined() && status.Unattested == "" {
-			fmt.Println(v.Token.Leader.ID)
+		for attested := !v.Defined(); !attested; time.Sleep(time.Millisecond) {
+			status, err := node.Status(context.Background())
+			if err != nil {
+				return err
+			}
+			if attested = status.Unattested == ""; attested {
+				fmt.Println(v.Token.Leader.ID)
+			}
 		}
 	}
 	return nil

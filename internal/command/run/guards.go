@@ -103,6 +103,7 @@ func (k *keeper) Swear(o attest.Oath) {
 		k.oaths.due = make(chan struct{}, 1)
 		go k.handOn(k.oaths.due)
 	}
+	k.oaths.bars = cmp.Or(k.oaths.bars, unsworn)
 	k.oaths.again()
 }
 
@@ -126,20 +127,20 @@ func (k *keeper) handOn(due <-chan struct{}) {
 		k.oaths.mu.Lock()
 		o := k.oaths.now
 		k.oaths.mu.Unlock()
-		if g != nil && g.tell(order{Do: orderOath, Oath: &o, Agent: os.Getpid()}) == nil {
+		if g == nil || g.tell(order{Do: orderOath, Oath: &o, Agent: os.Getpid()}) == nil {
 			k.oaths.handed()
 		}
 	}
 }
 
-// justStarted is why a guard that has no oath yet attests nothing.
-const justStarted = "its guard has just started"
+// unsworn is why a guard that has not received its oath yet attests nothing.
+const unsworn = "its guard has just started, or has yet to receive what to attest"
 
 // handed records that the guard will read the oath, even if this process dies.
 func (o *oaths) handed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.bars == justStarted {
+	if o.bars == unsworn && len(o.due) == 0 {
 		o.bars = ""
 	}
 }
@@ -149,7 +150,7 @@ func (o *oaths) started() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.bars = ""; o.due != nil {
-		o.bars = justStarted
+		o.bars = unsworn
 	}
 	o.again()
 }
