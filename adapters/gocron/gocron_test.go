@@ -37,22 +37,40 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// counted counts how often a scheduler asks an elector, and the runs that it permits.
+type counted struct {
+	gocron.Elector
+	asked, permitted atomic.Int64
+}
+
+func (c *counted) IsLeader(ctx context.Context) error {
+	err := c.Elector.IsLeader(ctx)
+	if err == nil {
+		c.permitted.Add(1)
+	}
+	c.asked.Add(1)
+	return err
+}
+
 // Jobs run while this candidate leads, and only then.
 func TestElector(t *testing.T) {
 	e := batutatest.NewElector(t)
+	c := &counted{Elector: adapter.Elector(e)}
 	var runs atomic.Int64
-	schedule(t, gocron.WithDistributedElector(adapter.Elector(e)), func() { runs.Add(1) })
-	time.Sleep(100 * time.Millisecond)
+	schedule(t, gocron.WithDistributedElector(c), func() { runs.Add(1) })
+	await(t, "the job is due", func() bool { return c.asked.Load() > 3 })
 	if runs.Load() > 0 {
 		t.Error("a job ran without a leader")
 	}
 	e.Elect()
 	await(t, "the leader runs the job", func() bool { return runs.Load() > 2 })
 	e.Lose(batuta.CauseResigned)
-	time.Sleep(50 * time.Millisecond) // one may have begun just before
-	before := runs.Load()
-	time.Sleep(100 * time.Millisecond)
-	if runs.Load() != before {
+	before := c.asked.Load()
+	await(t, "the job is due again", func() bool { return c.asked.Load() > before+5 })
+	permitted := c.permitted.Load()
+	await(t, "each permitted run begins", func() bool { return runs.Load() == permitted })
+	await(t, "the job is due once more", func() bool { return c.asked.Load() > before+10 })
+	if runs.Load() != permitted || c.permitted.Load() != permitted {
 		t.Error("a job ran after the leadership")
 	}
 	if err := adapter.Elector(e).IsLeader(context.Background()); !errors.Is(err, batuta.ErrNotLeading) {

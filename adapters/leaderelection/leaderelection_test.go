@@ -85,6 +85,7 @@ func next(t *testing.T, begun chan batuta.ID) batuta.ID {
 func TestTheNextBeginsAfterTheWork(t *testing.T) {
 	c := batutatest.New(t, 3)
 	c.StartAll()
+	c.Agree("3")
 	begun := candidates(t, c, "2", "3")
 	if id := next(t, begun); id != "3" {
 		t.Fatalf("%s begins first, want 3", id)
