@@ -147,8 +147,10 @@ func TestAClientReportsThatItsWorkServes(t *testing.T) {
 		t.Error("it is not listed as ready")
 	}
 	list, next := poll(t, at, "election=payroll&wait=30s&since="+since)
-	if len(list) == 1 && list[0].line == "leader" { // of the first, if the poll before had none
-		list, next = poll(t, at, "election=payroll&wait=30s&since="+next)
+	if len(list) > 0 && list[0].line == "leader" { // of the first, if the poll before had none
+		if list = list[1:]; len(list) == 0 {
+			list, next = poll(t, at, "election=payroll&wait=30s&since="+next)
+		}
 	}
 	if len(list) != 1 || list[0].line != "ready" {
 		t.Errorf("the events are %v", list)

@@ -100,9 +100,7 @@ func newDesk(t *testing.T) *desk {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /v1/elections/{name}/candidacy", d.Put)
 	mux.HandleFunc("DELETE /v1/elections/{name}/candidacy", d.Delete)
-	s := httptest.NewUnstartedServer(mux)
-	s.Config.ReadTimeout = time.Second
-	s.Start()
+	s := httptest.NewServer(mux)
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	d.url = s.URL
 	return d
@@ -488,9 +486,15 @@ func TestAClientThatStopsReadingIsEnded(t *testing.T) {
 func TestABodyWithoutEndIsCutOff(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /v1/elections/{name}/candidacy", d.Put)
+	s := httptest.NewUnstartedServer(mux)
+	s.Config.ReadTimeout = time.Second
+	s.Start()
+	t.Cleanup(s.Close)
 	never, w := io.Pipe()
 	defer w.Close()
-	req, _ := http.NewRequestWithContext(t.Context(), "PUT", d.url+"/v1/elections/x/candidacy", never)
+	req, _ := http.NewRequestWithContext(t.Context(), "PUT", s.URL+"/v1/elections/x/candidacy", never)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return // the connection is cut

@@ -17,12 +17,14 @@ import (
 // Every call refuses a body by what is wrong with it, in time.
 func TestABodyIsBounded(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/late" {
+			http.NewResponseController(w).SetReadDeadline(time.Now()) // the server's own time for a request is over
+		}
 		v := struct{ N int }{}
 		if reply.Read(w, r, 100, r.URL.Path == "/empty", &v, `{"n":1}`) {
 			reply.JSON(w, http.StatusOK, v)
 		}
 	}))
-	s.Config.ReadTimeout = 300 * time.Millisecond
 	s.Start()
 	defer s.Close()
 	for _, test := range []struct {
@@ -37,7 +39,7 @@ func TestABodyIsBounded(t *testing.T) {
 		{"/", `{"m":1}`, 0, `400 {"error":"body: unknown field \"m\"; send {\"n\":1}"}`},
 		{"/", `{"n":1} {}`, 0, `400 {"error":"body: it goes on after the object; send {\"n\":1}"}`},
 		{"/", strings.Repeat(" ", 101), 0, `413 {"error":"body: more than 100 bytes"}`},
-		{"/", `{"n":1`, 50, `408 {"error":"body: it has not ended in time"}`},
+		{"/late", `{"n":1`, 50, `408 {"error":"body: it has not ended in time"}`},
 	} {
 		c, err := net.Dial("tcp", s.Listener.Addr().String())
 		if err != nil {
