@@ -261,18 +261,27 @@ func TestARequestIsServedOnce(t *testing.T) {
 	}
 	defer n.Close()
 	f := &follower{n, half.URL}
-	done := make(chan struct{}, 2)
+	begun, done := make(chan struct{}, 2), make(chan struct{}, 2)
 	h := batutahttp.LeaderOnly(f, http.NotFoundHandler(), batutahttp.Forward{Wait: time.Hour})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r); done <- struct{}{} }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		h.ServeHTTP(w, r)
+		done <- struct{}{}
+	}))
 	defer server.Close()
 	r, err := http.Post(server.URL, "", strings.NewReader("body"))
 	if err != nil || r.StatusCode != 502 || served.Load() != 1 {
 		t.Errorf("the leader has read a request and dies: %v, %v; served %d times", r, err, served.Load())
 	}
+	<-begun
 	<-done
 	f.url = (&url.URL{Scheme: "http", Host: hosts(t, 1)[0]}).String() // it refuses
-	leaving, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
+	leaving, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		time.Sleep(200 * time.Millisecond) // in which the leader is asked
+		cancel()
+	}()
 	request, _ := http.NewRequestWithContext(leaving, "GET", server.URL, nil)
 	if r, err := http.DefaultClient.Do(request); err == nil {
 		t.Errorf("a leader that refuses: %v", r.Status)
