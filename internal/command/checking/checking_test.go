@@ -119,8 +119,8 @@ func TestStrangersAnswer(t *testing.T) {
 	wants(t, planned(served(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.9\r\n"); io.Copy(io.Discard, c) })), "port", "is no member")
 	wants(t, planned(served(t, func(c net.Conn) { io.ReadFull(c, make([]byte, 9)) })), "port", "ends the connection without an answer")
 	p := planned(served(t, func(c net.Conn) { io.Copy(io.Discard, c) }))
-	p.Limit = 50 * time.Millisecond
-	wants(t, p, "port", "does not answer within 50ms")
+	p.Limit = 2 * time.Second // a busy machine connects within it
+	wants(t, p, "port", "does not answer within 2s")
 	p = planned(member(t, func(h *wire.Handshake) { h.Kind, h.Reason = wire.KindWelcome, "" }))
 	wants(t, p, "port", "a welcome is no answer to a check")
 }
@@ -143,12 +143,12 @@ func TestAPortDrops(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: at.(*syscall.SockaddrInet4).Port}).String()
-	for { // until nothing fits into the queue
+	for full := 0; full < 3; { // nothing fits into the queue, and the machine did not just stall
 		c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
-		if err != nil {
-			break
+		if full++; err == nil {
+			full = 0
+			defer c.Close()
 		}
-		defer c.Close()
 	}
 	p := planned(addr)
 	p.Limit = 100 * time.Millisecond

@@ -203,15 +203,19 @@ func TestTheLeadersPodIsLabeled(t *testing.T) {
 	c.StartAll()
 	s.follow(c, "1", "2", "3")
 	s.await("web-1=follower web-2=follower web-3=leader")
-	if labels := s.pods["web-3"]; labels["app"] != "batuta" || labels[Cluster] != "shop" {
-		t.Errorf("the labels are %v", labels)
-	}
-	s.change(func() { s.history = nil })
+	s.change(func() {
+		if labels := s.pods["web-3"]; labels["app"] != "batuta" || labels[Cluster] != "shop" {
+			t.Errorf("the labels are %v", labels)
+		}
+		s.history = nil
+	})
 	c.Stop("3")
 	s.await("web-1=follower web-2=leader web-3=follower")
-	if got := fmt.Sprint(s.history[:2]); got != "[web-3=follower web-2=leader]" {
-		t.Errorf("the first two changes are %s", got)
-	}
+	s.change(func() {
+		if got := fmt.Sprint(s.history[:2]); got != "[web-3=follower web-2=leader]" {
+			t.Errorf("the first two changes are %s", got)
+		}
+	})
 }
 
 // A pod that died as leader cannot take its label off: the next leader does, and leaves the pods

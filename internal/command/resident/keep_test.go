@@ -2,6 +2,7 @@ package resident
 
 import (
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -36,6 +37,7 @@ func TestTheHeapIsRead(t *testing.T) {
 	if after := readHeap(); after.held < before.held || after.given < before.given+uint64(len(kept)) || before.held == 0 {
 		t.Errorf("%+v, and after 8 MiB %+v", before, after)
 	}
+	runtime.KeepAlive(kept)
 }
 
 // Garbage is collected early, unless the environment sets when.
