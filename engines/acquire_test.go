@@ -19,7 +19,7 @@ func TestWorkThatShutsItsElectionDownIsRefused(t *testing.T) {
 		defer e.Close()
 		refused := func(kind string, ctx context.Context) {
 			t.Helper()
-			within, cancel := context.WithCancel(ctx)
+			within, cancel := context.WithTimeout(ctx, time.Minute) // without the refusal it would wait for this work
 			defer cancel()
 			if err := e.Shutdown(within); err != batuta.ErrInWork {
 				t.Errorf("Shutdown by work of %s gives %v", kind, err)
