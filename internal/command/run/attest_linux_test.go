@@ -211,3 +211,32 @@ func TestAClosedSentryLeavesNoGuard(t *testing.T) {
 		t.Error("it has one still")
 	}
 }
+
+// A guard attests nothing while there is none, nor once it has died, although it ran nothing then.
+func TestAnIdleGuardThatDiesIsReported(t *testing.T) {
+	t.Parallel()
+	k := keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}}}
+	defer k.close()
+	bars := func(want string) {
+		t.Helper()
+		for late := time.Now().Add(runtest.Patience); k.Bars() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("%q, want %q", k.Bars(), want)
+			}
+		}
+	}
+	oath := oathTo("")
+	oath.Members = nil
+	k.Swear(oath)
+	time.Sleep(50 * time.Millisecond) // time is what is tested here
+	bars(unsworn)
+	for range 2 {
+		g, err := k.ready()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bars("")
+		g.cmd.Process.Kill()
+		bars(guardDied)
+	}
+}

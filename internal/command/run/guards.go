@@ -127,14 +127,17 @@ func (k *keeper) handOn(due <-chan struct{}) {
 		k.oaths.mu.Lock()
 		o := k.oaths.now
 		k.oaths.mu.Unlock()
-		if g == nil || g.tell(order{Do: orderOath, Oath: &o, Agent: os.Getpid()}) == nil {
+		if g != nil && g.tell(order{Do: orderOath, Oath: &o, Agent: os.Getpid()}) == nil {
 			k.oaths.handed()
 		}
 	}
 }
 
-// unsworn is why a guard that has not received its oath yet attests nothing.
-const unsworn = "its guard has just started, or has yet to receive what to attest"
+// Why no guard attests: it has not received its oath yet, or there is none.
+const (
+	unsworn   = "its guard has just started, or has yet to receive what to attest"
+	guardDied = "the guard has died"
+)
 
 // handed records that the guard will read the oath, even if this process dies.
 func (o *oaths) handed() {
@@ -159,6 +162,9 @@ func (o *oaths) started() {
 func (k *keeper) bar(why string) {
 	k.oaths.mu.Lock()
 	defer k.oaths.mu.Unlock()
+	if k.oaths.closed || k.oaths.bars == why {
+		return
+	}
 	if k.oaths.bars = why; k.oaths.due != nil && k.log != nil {
 		k.log.Warn("the guard does not attest the end of this process: should it die, the next leader comes when the lease has ended", "why", why)
 	}
@@ -230,7 +236,6 @@ func (s *Sentry) keep(g *guarded) {
 		if s.over() {
 			return
 		}
-		s.keeper.bar("the guard has died")
 		select {
 		case <-s.ended:
 			continue

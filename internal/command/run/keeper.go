@@ -43,12 +43,13 @@ type starter struct {
 type guarded struct {
 	*pipe
 	cmd     *exec.Cmd
-	reports chan report  // closed: the guard has died
-	group   atomic.Int64 // process group of its last command; 0: none, or gone
-	owes    atomic.Bool  // it was ordered to start a command, and has not reported its end
-	killed  atomic.Bool  // by this process: it can run nothing more
-	late    atomic.Bool  // because it had not killed the command in time
-	last    atomic.Int64 // when this process kills the command itself; 0: it leaves that to the guard
+	reports chan report   // closed: the guard has died
+	gone    chan struct{} // closed before reports
+	group   atomic.Int64  // process group of its last command; 0: none, or gone
+	owes    atomic.Bool   // it was ordered to start a command, and has not reported its end
+	killed  atomic.Bool   // by this process: it can run nothing more
+	late    atomic.Bool   // because it had not killed the command in time
+	last    atomic.Int64  // when this process kills the command itself; 0: it leaves that to the guard
 }
 
 // ready returns a running guard.
@@ -74,7 +75,21 @@ func (k *keeper) ready() (*guarded, error) {
 	}
 	k.guard = g
 	k.oaths.started()
+	if k.pool == nil {
+		go k.watch(g)
+	}
 	return g, nil
+}
+
+// watch reports when a guard dies, also while it runs nothing.
+func (k *keeper) watch(g *guarded) {
+	<-g.gone
+	k.mu.Lock()
+	present := k.guard == g
+	k.mu.Unlock()
+	if present {
+		k.bar(guardDied)
+	}
 }
 
 // unstarted adds to the error of a process that the machine refuses to start what to do about it.
@@ -123,7 +138,7 @@ func (s starter) start() (*guarded, error) {
 		ours.Close()
 		return nil, err
 	}
-	g := &guarded{pipe: newPipe(ours), cmd: cmd, reports: make(chan report)}
+	g := &guarded{pipe: newPipe(ours), cmd: cmd, reports: make(chan report), gone: make(chan struct{})}
 	go g.read()
 	return g, nil
 }
@@ -139,6 +154,7 @@ func stdin() io.Reader {
 
 func (g *guarded) read() {
 	defer close(g.reports)
+	defer close(g.gone)
 	for {
 		var r report
 		if g.in.Decode(&r) != nil {
@@ -173,6 +189,7 @@ func (k *keeper) lost() {
 	if g != nil {
 		g.bury(k.refused)
 	}
+	k.bar(guardDied)
 }
 
 // refused reports a process of the command that this process may not kill.

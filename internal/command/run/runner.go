@@ -154,6 +154,12 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	if err != nil {
 		return // leadership was lost meanwhile
 	}
+	if r.cfg.Guards == nil { // it also attests while the command waits for its time
+		if _, err := r.keeper.ready(); err != nil {
+			r.failed = err
+			return
+		}
+	}
 	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
 	ticks, env := r.ticker(node), command.Env
 	for {
