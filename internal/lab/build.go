@@ -105,7 +105,10 @@ func whole(code []byte) []byte {
 		}
 		var memory []byte
 		for range number() {
-			at += 2 // active, i32.const
+			if code[at] != 0 || code[at+1] != 0x41 { // active, i32.const
+				return code
+			}
+			at += 2
 			offset := number()
 			at++ // end of the offset
 			size := number()

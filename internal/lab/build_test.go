@@ -13,6 +13,10 @@ func TestDataIsWhole(t *testing.T) {
 	if got := whole([]byte(code)); string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	passive := header + before + "\x0b\x05\x01\x01\x02ab" + after
+	if got := whole([]byte(passive)); string(got) != passive {
+		t.Errorf("a segment of a different form: got %q", got)
+	}
 	if got := whole([]byte(header + before)); !bytes.Equal(got, []byte(header+before)) {
 		t.Errorf("without data: got %q", got)
 	}

@@ -16,9 +16,9 @@ async function load(name) {
   const go = new globalThis.Go()
   const packed = await fetch(name)
   if (!packed.ok) throw new Error(`${name}: ${packed.status}`)
-  const whole = Number(packed.headers.get('Content-Length'))
+  const size = Number(packed.headers.get('Content-Length'))
   let got = 0
-  const counted = new TransformStream({ transform(chunk, out) { got += chunk.length; if (whole) postMessage({ progress: Math.min(1, got / whole) }); out.enqueue(chunk) } })
+  const counted = new TransformStream({ transform(chunk, out) { got += chunk.length; if (size) postMessage({ progress: Math.min(1, got / size) }); out.enqueue(chunk) } })
   const code = new Response(packed.body.pipeThrough(counted).pipeThrough(new DecompressionStream('gzip')), { headers: { 'Content-Type': 'application/wasm' } })
   const { instance } = await WebAssembly.instantiateStreaming(code, go.importObject)
   go.run(instance)
