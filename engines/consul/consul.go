@@ -5,8 +5,9 @@
 // a counter, because Consul does not write a value that is the same. A record is read with the consistency mode
 // "consistent", and watched by blocking queries.
 //
-// No session of Consul's is used: its TTL is at least 10 s and may last for twice as long, and after
-// the end of a session its key is free only after the lock-delay of 15 s. Consul may also end a session while the holder works. Here the candidates count the lease, see package engines.
+// No session of Consul's is used: its TTL is at least 10 s and may last for twice as long. The key of an ended session
+// is free only after the lock-delay: 15 s by default. Consul may also end a session while the holder works. Here the
+// candidates count the lease, see package engines.
 //
 // The promise holds within a datacenter, as long as its servers keep what they have confirmed. A snapshot that is put
 // back, a key that is deleted by hand, and an agent started by -dev, which has no disk, break it.
@@ -22,6 +23,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/hashicorp/consul/api"
 
@@ -36,7 +38,7 @@ const Prefix = "batuta/"
 type Engine struct {
 	client *api.Client
 	key    string
-	index  atomic.Uint64 // of the key, as last read
+	index  atomic.Uint64 // with which a read found no key
 	writes atomic.Uint64
 }
 
@@ -68,31 +70,44 @@ func (e *Engine) Name() string { return "consul" }
 
 // Look implements [engines.Engine].
 func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
-	pair, meta, err := e.client.KV().Get(e.key, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	pair, meta, err := e.get(ctx, &api.QueryOptions{RequireConsistent: true})
 	if err != nil {
-		return engines.Record{}, e.explain(err)
+		return engines.Record{}, err
 	}
-	e.index.Store(meta.LastIndex)
 	if pair == nil {
+		e.index.Store(meta.LastIndex)
 		return engines.Record{Version: version(none)}, nil
 	}
 	var v value
-	if json.Unmarshal(pair.Value, &v) != nil || v.ID != "" && (v.Lasts <= 0 || v.Process == "") || v.ID == "" && v.Epoch == 0 {
+	if json.Unmarshal(pair.Value, &v) != nil || v.ID != "" && (v.Lasts <= 0 || v.Lasts > int64(time.Duration(1<<63-1)/time.Millisecond) || v.Process == "") || v.ID == "" && v.Epoch == 0 || v.Epoch > pair.ModifyIndex {
 		return engines.Record{}, fmt.Errorf("key %s is not batuta's: give elections a prefix of their own, or delete the key", e.key)
 	}
 	return engines.Record{ID: batuta.ID(v.ID), Epoch: cmp.Or(v.Epoch, pair.ModifyIndex), Address: v.Address, Process: v.Process,
 		Lasts: time.Duration(v.Lasts) * time.Millisecond, Version: version(pair.ModifyIndex), Resigned: v.Resigned}, nil
 }
 
+// get reads the key. Each answer of Consul's has an index, which is never 0.
+func (e *Engine) get(ctx context.Context, options *api.QueryOptions) (*api.KVPair, *api.QueryMeta, error) {
+	pair, meta, err := e.client.KV().Get(e.key, options.WithContext(ctx))
+	if err != nil {
+		return nil, nil, e.explain(err)
+	}
+	if meta.LastIndex == 0 {
+		return nil, nil, errors.New("this is no Consul: its answer has no index")
+	}
+	return pair, meta, nil
+}
+
 func version(index uint64) string { return strconv.FormatUint(index, 10) }
 
 // Changed implements [engines.Engine]. The query ends shortly before ctx, so that its connection is used again.
-func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
-	options := &api.QueryOptions{RequireConsistent: true, WaitIndex: max(e.index.Load(), 1)}
+func (e *Engine) Changed(ctx context.Context, seen engines.Record) error {
+	index, _ := strconv.ParseUint(seen.Version, 10, 64) // 0: there was no key
+	options := &api.QueryOptions{RequireConsistent: true, WaitIndex: cmp.Or(index, e.index.Load(), 1)}
 	if end, ok := ctx.Deadline(); ok {
 		options.WaitTime = time.Until(end) * 7 / 8 // the server adds up to a sixteenth
 	}
-	_, _, err := e.client.KV().Get(e.key, options.WithContext(ctx))
+	_, _, err := e.get(ctx, options)
 	return err
 }
 
@@ -177,15 +192,29 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// explain finds what Consul refuses.
+// explain finds what Consul refuses, and bounds an error's text.
 func (e *Engine) explain(err error) error {
 	for _, refusal := range []string{"Permission denied", "ACL not found", "Endpoint is blocked"} {
 		if strings.Contains(err.Error(), refusal) {
-			return engines.Denied("Consul refuses access, %.300q: a candidate needs a token with the policy \"write\" for key %s", err.Error(), e.key)
+			return engines.Denied("Consul refuses access, %q: a candidate needs a token with the policy \"write\" for key %s", bounded{err}.Error(), e.key)
 		}
 	}
-	return err
+	return bounded{err}
 }
+
+// bounded is an error of 300 bytes at most, in a single line. Its begin and its end are the most useful parts.
+type bounded struct{ error }
+
+func (b bounded) Error() string {
+	words := strings.FieldsFunc(b.error.Error(), func(r rune) bool { return r == ' ' || unicode.IsControl(r) })
+	text := strings.Join(words, " ")
+	if len(text) > 300 {
+		text = text[:150] + "..." + text[len(text)-147:]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+func (b bounded) Unwrap() error { return b.error }
 
 // Close implements [engines.Engine].
 func (e *Engine) Close() error { return nil }

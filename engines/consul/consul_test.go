@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -20,12 +25,25 @@ func dial(t *testing.T, addr, key string) *consul.Engine {
 	return consul.New(enginetest.DialConsul(t, addr, ""), key)
 }
 
-// The one conformance call, on a real server that is killed and started again.
+// The one conformance call, on the tests' own server, or on a real one that is killed.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := enginetest.ServeConsul(t, 1, nil)
 	enginetest.Conform(t, c.Addrs, c.Fail, func(name string, lines []string) engines.Engine {
 		return dial(t, lines[0], name)
+	})
+}
+
+// goesOn waits until the record has changed twice, as a server that lives gives it.
+func goesOn(t *testing.T, e engines.Engine) {
+	t.Helper()
+	versions := map[string]bool{}
+	enginetest.Await(t, "the election goes on", func(ctx context.Context) error {
+		r, err := e.Look(ctx)
+		if versions[r.Version] = true; err == nil && len(versions) < 3 {
+			err = fmt.Errorf("version %s is the last of %d", r.Version, len(versions))
+		}
+		return err
 	})
 }
 
@@ -39,11 +57,14 @@ func TestThreeServers(t *testing.T) {
 	}
 	enginetest.Leads(t, batuta.Token{}, all...)
 	for i, s := range c.Servers {
+		next, last := dial(t, c.Addrs[(i+1)%3], "three"), dial(t, c.Addrs[(i+2)%3], "three")
 		s.Kill()
+		goesOn(t, next)
 		enginetest.Leads(t, batuta.Token{}, all...)
 		s.Start()
 		c.Await(t)
 		thaw := c.Servers[(i+1)%3].Freeze()
+		goesOn(t, last)
 		enginetest.Leads(t, batuta.Token{}, all...)
 		thaw()
 		c.Await(t)
@@ -147,6 +168,19 @@ func TestKeys(t *testing.T) {
 	e := dial(t, c.Addrs[0], "deleted")
 	led, err := e.Claim(t.Context(), look(t, e), engines.Record{ID: "1", Process: "p", Lasts: enginetest.Lease})
 	if err == nil {
+		_, err = e.Renew(t.Context(), led)
+	}
+	look(t, e)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), enginetest.Patience)
+	defer cancel()
+	if err == nil {
+		err = e.Changed(ctx, led)
+	}
+	if time.Since(began) > enginetest.Patience/2 {
+		t.Error("a change before the last look is not seen")
+	}
+	if err == nil {
 		_, err = kv.Delete("deleted", nil)
 	}
 	if err != nil {
@@ -158,12 +192,49 @@ func TestKeys(t *testing.T) {
 	if next, err := e.Claim(t.Context(), look(t, e), led); err != nil || next.Epoch <= led.Epoch {
 		t.Errorf("after epoch %d a claim gives %d, %v", led.Epoch, next.Epoch, err)
 	}
-	for i, text := range []string{"", "hello", "[]", "{}", `{"id":"1","lasts_ms":1000}`, `{"id":"1","process":"p"}`, `{"id":"1","process":"p","epoch":-3,"lasts_ms":1000}`} {
+	for i, text := range []string{"", "hello", "[]", "{}", `{"id":"1","lasts_ms":1000}`, `{"id":"1","process":"p"}`, `{"id":"1","process":"p","epoch":-3,"lasts_ms":1000}`,
+		`{"id":"1","process":"p","lasts_ms":9223372036854775807}`, `{"epoch":4611686018427387904}`} {
 		key := fmt.Sprint("foreign/", i)
 		if _, err := kv.Put(&api.KVPair{Key: key, Value: []byte(text)}, nil); err != nil {
 			t.Fatal(err)
 		}
 		foreign := enginetest.Start(t, dial(t, c.Addrs[0], key), engines.Config{ID: "1", StandAlways: true})
 		enginetest.Reports(t, foreign, "key "+key+" is not batuta's")
+	}
+}
+
+// A server that fails answers no query that waits. What is no Consul, and a long answer, get a short sentence.
+func TestNoConsul(t *testing.T) {
+	t.Parallel()
+	c := enginetest.ServeConsul(t, 1, nil)
+	e := dial(t, c.Addrs[0], "fails")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	wrote, written := context.WithCancel(ctx)
+	changed, seen := make(chan error, 1), look(t, e)
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written() }})
+	go func() { changed <- e.Changed(traced, seen) }()
+	<-wrote.Done()
+	look(t, e) // by now the server has the query
+	c.Fail()
+	if err := <-changed; err == nil {
+		t.Error("a query is answered by a server that fails")
+	}
+
+	code := http.StatusNotFound
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("ñ\n", 1<<10), code) }))
+	defer other.Close()
+	e = dial(t, other.Listener.Addr().String(), "other")
+	for _, code = range []int{http.StatusNotFound, http.StatusForbidden, http.StatusBadGateway} {
+		_, looked := e.Look(t.Context())
+		_, claimed := e.Claim(t.Context(), engines.Record{Version: "0"}, engines.Record{ID: "1", Process: "p", Lasts: enginetest.Lease})
+		for what, err := range map[string]error{"look": looked, "claim": claimed, "wait": e.Changed(t.Context(), engines.Record{Version: "0"})} {
+			if err == nil || len(err.Error()) > 300 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%d: a %s gives %v", code, what, err)
+			}
+		}
+		if code == http.StatusNotFound && !strings.Contains(looked.Error(), "this is no Consul") {
+			t.Errorf("a look gives %v", looked)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/hashicorp/consul/api"
 )
+
+// kvKey is what Consul from 1.21.5 on takes as a key.
+var kvKey = regexp.MustCompile(`^[a-zA-Z0-9,_./\-?&=]+$`)
 
 // kvServer is not Consul's: it serves a key-value store as Consul's API is documented, with blocking queries and
 // check-and-set in transactions, and without tokens.
@@ -61,13 +65,10 @@ func (s *kvServer) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	key, ofKey := strings.CutPrefix(r.URL.Path, "/v1/kv/")
 	switch {
-	case s.down: // no answer, whatever comes of the connection
-		s.mu.Unlock()
-		select {
-		case <-r.Context().Done():
-		case <-s.ended:
-		}
-		s.mu.Lock()
+	case s.down:
+		s.hang(r)
+	case ofKey && !kvKey.MatchString(key):
+		http.Error(w, "invalid key name", http.StatusInternalServerError)
 	case ofKey && r.Method == http.MethodGet:
 		s.get(w, r, key)
 	case ofKey && r.Method == http.MethodPut:
@@ -83,6 +84,16 @@ func (s *kvServer) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "not found", http.StatusNotFound)
 	}
+}
+
+// hang gives no answer, whatever comes of the connection. The caller holds the lock.
+func (s *kvServer) hang(r *http.Request) {
+	s.mu.Unlock()
+	select {
+	case <-r.Context().Done():
+	case <-s.ended:
+	}
+	s.mu.Lock()
 }
 
 // put writes a value, unless it is the same. The caller holds the lock.
@@ -101,6 +112,10 @@ func (s *kvServer) get(w http.ResponseWriter, r *http.Request, key string) {
 	limit, _ := time.ParseDuration(r.FormValue("wait"))
 	over := time.After(limit)
 	for waits := true; ; {
+		if s.down {
+			s.hang(r)
+			return
+		}
 		pair, found := s.pairs[key]
 		index := pair.ModifyIndex
 		if !found {
@@ -139,6 +154,10 @@ func (s *kvServer) txn(w http.ResponseWriter, body []byte) {
 		return
 	}
 	op := ops[0].KV
+	if !kvKey.MatchString(op.Key) {
+		http.Error(w, "invalid key name", http.StatusInternalServerError)
+		return
+	}
 	if s.pairs[op.Key].ModifyIndex != op.Index {
 		w.WriteHeader(http.StatusConflict)
 		json.NewEncoder(w).Encode(api.TxnResponse{Errors: api.TxnErrors{{What: fmt.Sprintf("failed to set key %q, index is stale", op.Key)}}})
