@@ -65,6 +65,7 @@ func TestEachTimeIsCalledForOnce(t *testing.T) {
 				}
 				next("3", 5)
 				next("3", 10)
+				time.Sleep(time.Second) // until the others have received that it was called for
 				c.Kill("3")
 				next("2", 15)
 				if url := c.Node("2").Leader().Meta["url"]; url != "http://2" {
@@ -90,6 +91,7 @@ func TestTheNextLeaderMakesUpForATime(t *testing.T) {
 				}
 				c.Agree("3")
 				first := <-calls
+				time.Sleep(time.Second) // until the others have received that
 				c.Kill("3")
 				c.Kill("2") // 1 alone does not lead
 				time.Sleep(12 * time.Minute)
