@@ -15,7 +15,6 @@ import (
 func TestALatePacketDoesNotDecide(t *testing.T) {
 	const rtt, measured, wrong = 20 * time.Millisecond, 100, 5
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(time.Minute) // for memberlist to notice
 		net := fabric.New(func(int, int) time.Duration { return rtt })
 		members := two(t, net)
 		var packets atomic.Uint64
@@ -51,7 +50,6 @@ func TestALatePacketDoesNotDecide(t *testing.T) {
 func TestAMeasuredRoundTripSpreadsNoNews(t *testing.T) {
 	const measured = 20
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(time.Minute) // for memberlist to notice
 		net := fabric.New(func(int, int) time.Duration { return 5 * time.Millisecond })
 		members := two(t, net)
 		m := members[0]
@@ -80,6 +78,7 @@ func TestAMeasuredRoundTripSpreadsNoNews(t *testing.T) {
 
 // two are members of an overlay that has settled.
 func two(t *testing.T, net *fabric.Fabric) (members []*Member) {
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // for memberlist to notice: after Kill, which is called before
 	for i := range 2 {
 		c := Config{Transport: net.Transport(i), Seed: uint64(i) + 1, Fraction: 0.5}
 		if i > 0 {
