@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,7 +97,7 @@ func TestWritersAreAlone(t *testing.T) {
 	var epoch uint64
 	for round := range rounds {
 		seen := look(t, all[0])
-		led, winner := alone(t, all, func(i int, e *consul.Engine) (engines.Record, error) {
+		led, winner := enginetest.Alone(t, all, func(i int, e *consul.Engine) (engines.Record, error) {
 			return e.Claim(t.Context(), seen, engines.Record{ID: "1", Process: fmt.Sprint("p", i), Lasts: enginetest.Lease})
 		})
 		if now := look(t, all[0]); now != led || led.Epoch <= epoch {
@@ -114,40 +113,11 @@ func TestWritersAreAlone(t *testing.T) {
 			versions[r.Version] = true // led keeps its version, as if the answer was lost
 		}
 		// One release counts. Those that come later find no record of theirs.
-		alone(t, all, func(_ int, e *consul.Engine) (engines.Record, error) { return led, e.Release(t.Context(), led) })
+		enginetest.Alone(t, all, func(_ int, e *consul.Engine) (engines.Record, error) { return led, e.Release(t.Context(), led) })
 		if now := look(t, all[0]); now.ID != "" || !now.Resigned || now.Epoch != epoch {
 			t.Errorf("round %d: a release leaves %+v", round, now)
 		}
 	}
-}
-
-// alone does f at all at once, and gives the result of the only one that succeeds.
-func alone(t *testing.T, all []*consul.Engine, f func(i int, e *consul.Engine) (engines.Record, error)) (won engines.Record, winner *consul.Engine) {
-	t.Helper()
-	results, errs := make([]engines.Record, len(all)), make([]error, len(all))
-	var done sync.WaitGroup
-	begin := make(chan struct{})
-	for i, e := range all {
-		done.Go(func() {
-			<-begin
-			results[i], errs[i] = f(i, e)
-		})
-	}
-	close(begin)
-	done.Wait()
-	winners := 0
-	for i, err := range errs {
-		if err == nil {
-			winners++
-			won, winner = results[i], all[i]
-		} else if !errors.Is(err, engines.ErrTaken) {
-			t.Errorf("%d: %v", i, err)
-		}
-	}
-	if winners != 1 {
-		t.Fatalf("%d of %d succeed", winners, len(all))
-	}
-	return won, winner
 }
 
 func look(t *testing.T, e engines.Engine) engines.Record {

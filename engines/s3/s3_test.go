@@ -62,7 +62,7 @@ func TestConditionsAreAtomic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		led, winner := alone(t, all, func(i int, e *s3.Engine) (engines.Record, error) {
+		led, winner := enginetest.Alone(t, all, func(i int, e *s3.Engine) (engines.Record, error) {
 			return e.Claim(t.Context(), seen, engines.Record{ID: "1", Process: fmt.Sprint("p", i), Lasts: enginetest.Lease})
 		})
 		if led.Epoch <= epoch {
@@ -78,37 +78,8 @@ func TestConditionsAreAtomic(t *testing.T) {
 			versions[r.Version], led = true, r
 		}
 		// One release counts. Those that come later find no record of theirs.
-		alone(t, all, func(_ int, e *s3.Engine) (engines.Record, error) { return led, e.Release(t.Context(), led) })
+		enginetest.Alone(t, all, func(_ int, e *s3.Engine) (engines.Record, error) { return led, e.Release(t.Context(), led) })
 	}
-}
-
-// alone does f at all at once, and gives the result of the only one that succeeds.
-func alone(t *testing.T, all []*s3.Engine, f func(i int, e *s3.Engine) (engines.Record, error)) (won engines.Record, winner *s3.Engine) {
-	t.Helper()
-	results, errs := make([]engines.Record, len(all)), make([]error, len(all))
-	var done sync.WaitGroup
-	begin := make(chan struct{})
-	for i, e := range all {
-		done.Go(func() {
-			<-begin
-			results[i], errs[i] = f(i, e)
-		})
-	}
-	close(begin)
-	done.Wait()
-	winners := 0
-	for i, err := range errs {
-		if err == nil {
-			winners++
-			won, winner = results[i], all[i]
-		} else if !errors.Is(err, engines.ErrTaken) {
-			t.Errorf("%d: %v", i, err)
-		}
-	}
-	if winners != 1 {
-		t.Fatalf("%d of %d succeed", winners, len(all))
-	}
-	return won, winner
 }
 
 // Objects that are not batuta's, of a strange size or content, are refused. An epoch rises when the object is deleted.

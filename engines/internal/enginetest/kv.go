@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,39 +23,16 @@ var kvKey = regexp.MustCompile(`^[a-zA-Z0-9,_./\-?&=]+$`)
 // check-and-set in transactions, and without tokens.
 type kvServer struct {
 	*httptest.Server
-	mu      sync.Mutex
-	index   uint64
-	pairs   map[string]api.KVPair
-	changed chan struct{} // closed at the next change
-	down    bool
-	ended   chan struct{} // closed with the test
+	outage
+	index uint64
+	pairs map[string]api.KVPair
 }
 
 func newKVServer(t testing.TB) *kvServer {
-	s := &kvServer{pairs: map[string]api.KVPair{}, changed: make(chan struct{}), index: 1000, ended: make(chan struct{})}
+	s := &kvServer{pairs: map[string]api.KVPair{}, index: 1000, outage: newOutage()}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(s.Server.Close)
-	t.Cleanup(s.Server.CloseClientConnections)
-	t.Cleanup(func() { close(s.ended) })
+	s.endWith(t, s.Server)
 	return s
-}
-
-// fail stops all answers, until start is called.
-func (s *kvServer) fail() (start func()) {
-	set := func(down bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.down = down
-		s.wake()
-	}
-	set(true)
-	return func() { set(false) }
-}
-
-// wake wakes all queries. The caller holds the lock.
-func (s *kvServer) wake() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 func (s *kvServer) serve(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +42,9 @@ func (s *kvServer) serve(w http.ResponseWriter, r *http.Request) {
 	key, ofKey := strings.CutPrefix(r.URL.Path, "/v1/kv/")
 	switch {
 	case s.down:
+		s.mu.Unlock()
 		s.hang(r)
+		s.mu.Lock()
 	case ofKey && !kvKey.MatchString(key):
 		http.Error(w, "invalid key name", http.StatusInternalServerError)
 	case ofKey && r.Method == http.MethodGet:
@@ -86,16 +64,6 @@ func (s *kvServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hang gives no answer, whatever comes of the connection. The caller holds the lock.
-func (s *kvServer) hang(r *http.Request) {
-	s.mu.Unlock()
-	select {
-	case <-r.Context().Done():
-	case <-s.ended:
-	}
-	s.mu.Lock()
-}
-
 // put writes a value, unless it is the same. The caller holds the lock.
 func (s *kvServer) put(key string, value []byte) api.KVPair {
 	s.index++
@@ -113,7 +81,9 @@ func (s *kvServer) get(w http.ResponseWriter, r *http.Request, key string) {
 	over := time.After(limit)
 	for waits := true; ; {
 		if s.down {
+			s.mu.Unlock()
 			s.hang(r)
+			s.mu.Lock()
 			return
 		}
 		pair, found := s.pairs[key]

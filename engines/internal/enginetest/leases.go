@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	coordination "k8s.io/api/coordination/v1"
@@ -20,42 +19,19 @@ import (
 // resourceVersion that it replaces, and watches of a single Lease.
 type leaseServer struct {
 	*httptest.Server
-	mu      sync.Mutex
-	number  uint64
-	leases  map[string]*coordination.Lease
-	changed chan struct{} // closed at the next change
-	down    bool
-	ended   chan struct{} // closed with the test
+	outage
+	number uint64
+	leases map[string]*coordination.Lease
 }
 
 func newLeaseServer(t testing.TB) *leaseServer {
-	s := &leaseServer{leases: map[string]*coordination.Lease{}, changed: make(chan struct{}), number: 1000, ended: make(chan struct{})}
+	s := &leaseServer{leases: map[string]*coordination.Lease{}, number: 1000, outage: newOutage()}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.EnableHTTP2 = true // as Kubernetes' own has it
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
-	t.Cleanup(s.Server.Close)
-	t.Cleanup(s.Server.CloseClientConnections)
-	t.Cleanup(func() { close(s.ended) })
+	s.endWith(t, s.Server)
 	return s
-}
-
-// fail stops all answers, until mend is called.
-func (s *leaseServer) fail() (mend func()) {
-	set := func(down bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.down = down
-		s.wake()
-	}
-	set(true)
-	return func() { set(false) }
-}
-
-// wake wakes all watches. The caller holds the lock.
-func (s *leaseServer) wake() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // lease returns a copy of a Lease; nil: there is none.
@@ -73,11 +49,8 @@ func (s *leaseServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	name := strings.Trim(strings.TrimPrefix(r.URL.Path, leasesPath), "/")
 	switch {
-	case down: // no answer, whatever comes of the connection
-		select {
-		case <-r.Context().Done():
-		case <-s.ended:
-		}
+	case down:
+		s.hang(r)
 	case !strings.HasPrefix(r.URL.Path, leasesPath):
 		refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
