@@ -183,7 +183,7 @@ func (e *Election) Campaign(ctx context.Context) error {
 }
 
 // SetHealth reports whether this process is healthy: nil if it is, as at first, else an error with the
-// reason, which [Election.Status] shows. An unhealthy process gives up leadership, and is a
+// reason, which [Election.Status] shows. An unhealthy process hands leadership over, and is a
 // candidate again when it is healthy.
 func (e *Election) SetHealth(ctx context.Context, err error) error {
 	return e.call(ctx, func() {

@@ -59,7 +59,7 @@ type value struct {
 	Resigned bool   `json:"resigned,omitempty"`
 }
 
-// Indexes that stand for a key that is not there, and for a key that has an index no write reaches.
+// The index of a key that is not there, and one that no write reaches.
 const (
 	none  = 0
 	never = 1 << 62

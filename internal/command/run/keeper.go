@@ -188,8 +188,8 @@ func (k *keeper) lost() {
 	k.mu.Unlock()
 	if g != nil {
 		g.bury(k.refused)
+		k.bar(guardDied)
 	}
-	k.bar(guardDied)
 }
 
 // refused reports a process of the command that this process may not kill.

@@ -146,7 +146,7 @@ func (m *elector) setWorking(on bool) {
 	m.standAgain("its work has stopped")
 }
 
-// leaveLeadership gives up the leadership of a removed member; a follower only loses
+// leaveLeadership ends the leadership of a removed member; a follower only loses
 // its leader.
 func (m *elector) leaveLeadership(why string) {
 	if m.tenure.Leading() {
