@@ -204,7 +204,7 @@ func (r *room) loop() int {
 				}
 			case *ast.Ident:
 				_, function := is(n).(*types.Func)
-				own := function || is(n) == nil && !n.IsExported()
+				own := function || is(n) == nil && !n.IsExported() && n != f.Name
 				if own && len(declared[n.Name]) == 1 {
 					calls[name][declared[n.Name][0]] = true
 				}
