@@ -51,7 +51,7 @@ line, and leads its share of them. A command after a name runs while this member
 election, as with "batuta run". Its output goes to standard error, with the name before each
 line. If it ends with exit code 0, it is started again after a pause.`
 
-func newAgentCommand(e env) *cobra.Command {
+func newAgentCommand(e cli.Env) *cobra.Command {
 	var f agentFlags
 	var j job
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ func newAgentCommand(e env) *cobra.Command {
 		if err := j.checkFlags(&f, e); err != nil {
 			return err
 		}
-		a := &agentRun{env: e, flags: &f, cmd: cmd}
+		a := &agentRun{Env: e, flags: &f, cmd: cmd}
 		if j.file != nil {
 			a.job = &j
 		}
@@ -102,7 +102,7 @@ func newAgentCommand(e env) *cobra.Command {
 }
 
 // newWitnessCommand is an agent of a quorum that never leads.
-func newWitnessCommand(e env) *cobra.Command {
+func newWitnessCommand(e cli.Env) *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "witness",
@@ -124,14 +124,14 @@ another for each further one, such as by the unit batuta-witness@NAME.`,
 	}
 	f.registerWitness(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return (&agentRun{env: e, flags: &f, cmd: cmd}).run(cmd.Context())
+		return (&agentRun{Env: e, flags: &f, cmd: cmd}).run(cmd.Context())
 	}
 	return cmd
 }
 
 // agentRun is an agent process.
 type agentRun struct {
-	env
+	cli.Env
 	flags *agentFlags
 	cmd   *cobra.Command
 	log   *slog.Logger
@@ -163,7 +163,7 @@ func (a *agentRun) run(ctx context.Context) error {
 	defer signal.Stop(signals)
 
 	var err error
-	if a.log, err = a.flags.output.Open(a.stderr); err != nil {
+	if a.log, err = a.flags.output.Open(a.Stderr); err != nil {
 		return err
 	}
 	defer a.flags.output.Close()
@@ -175,7 +175,7 @@ func (a *agentRun) run(ctx context.Context) error {
 		return err
 	}
 	if a.flags.hooks.PodLabel {
-		if a.pod, err = podlabel.Own(a.flags.cluster, a.lookup, a.log); err != nil {
+		if a.pod, err = podlabel.Own(a.flags.cluster, a.Lookup, a.log); err != nil {
 			return err
 		}
 	}
@@ -414,14 +414,14 @@ func (a *agentRun) reload() {
 func (a *agentRun) freshLevel() (slog.Level, error) {
 	var fresh agentFlags
 	cmd := &cobra.Command{Use: "fresh", Run: func(*cobra.Command, []string) {}}
-	newRootCommand(a.env).AddCommand(cmd)
+	newRootCommand(a.Env).AddCommand(cmd)
 	fresh.register(cmd.Flags())
 	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
 	var err error
 	if old := a.cmd.Flags().Lookup("log-level"); old.Changed && cli.SourceOf(old) == "" {
 		err = cmd.Flags().Set("log-level", old.Value.String())
 	}
-	if err = errors.Join(err, applySources(cmd, a.lookup, "")); err != nil {
+	if err = errors.Join(err, applySources(cmd, a.Lookup, "")); err != nil {
 		return 0, err
 	}
 	return fresh.output.Level()

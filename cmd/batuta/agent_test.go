@@ -164,7 +164,7 @@ func TestWatch(t *testing.T) {
 // line on.
 func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
 	var out, logs strings.Builder
-	a := &agentRun{env: env{stdout: &out, stderr: &logs}, flags: &agentFlags{}}
+	a := &agentRun{Env: cli.Env{Stdout: &out, Stderr: &logs}, flags: &agentFlags{}}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	a.flags.output.Register(flags, "json")
 	var err error

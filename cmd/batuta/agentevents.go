@@ -10,6 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
@@ -34,7 +35,7 @@ func (a *agentRun) printEvents(ready api.Line) {
 		return
 	}
 	write := api.Line.WriteText
-	if isTerminal(a.stdout) {
+	if cli.IsTerminal(a.Stdout) {
 		write = api.Line.WriteShort
 	}
 	if a.flags.output.Events == "json" {
@@ -44,7 +45,7 @@ func (a *agentRun) printEvents(ready api.Line) {
 	print := func(l api.Line) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		err := write(l, a.stdout)
+		err := write(l, a.Stdout)
 		if err != nil {
 			a.log.Warn("events are not printed any more: standard output has no reader", "error", err)
 		}
@@ -53,8 +54,8 @@ func (a *agentRun) printEvents(ready api.Line) {
 	if !print(ready) {
 		return
 	}
-	if a.flags.output.Events == "text" && isTerminal(a.stdout) {
-		fmt.Fprint(a.stderr, a.nextSteps(ready))
+	if a.flags.output.Events == "text" && cli.IsTerminal(a.Stdout) {
+		fmt.Fprint(a.Stderr, a.nextSteps(ready))
 	}
 	var named sync.WaitGroup
 	defer named.Wait()

@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // slowReader is an output that nobody reads until it is opened.
@@ -47,7 +48,7 @@ func lacks(r *slowReader, word string, n int) error {
 // printing is an agent in this process that prints to a reader, about a node of its own.
 func printing(t *testing.T, events string, j *job, out *slowReader) *agentRun {
 	t.Helper()
-	a := &agentRun{env: env{stdout: out}, flags: &agentFlags{}, job: j, log: slog.New(slog.DiscardHandler)}
+	a := &agentRun{Env: cli.Env{Stdout: out}, flags: &agentFlags{}, job: j, log: slog.New(slog.DiscardHandler)}
 	a.flags.output.Events = events
 	node, err := batuta.New(batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(), Logger: a.log})
 	if err != nil {

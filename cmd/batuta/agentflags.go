@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -41,7 +42,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.advertise, "advertise", "", "`HOST:PORT` to publish instead of the listen address (default for 0.0.0.0: the address that members are reached from)")
 	fs.StringSliceVar(&f.members, "member", nil, "`ID=HOST:PORT` of a member, this one included or not; repeatable")
 	f.membership.register(fs)
-	fs.StringVar(&f.algorithm, "algorithm", "bully", algorithmUsage)
+	fs.StringVar(&f.algorithm, "algorithm", "bully", algorithm.Usage())
 	fs.StringVar(&f.probe, "probe", "descending", "ask higher members in `MODE` all (at once) or descending (one by one) [bully]")
 	f.quorum.register(fs)
 	fs.BoolVar(&f.preempt, "preempt", true, "let a higher-ranked member that returns take over; with --wire boss false if not given")
@@ -51,7 +52,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `DURATION` for which a message travels")
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `DURATION` for which a message is handled")
 	fs.StringVar(&f.dataDir, "data-dir", "", "`DIR` that keeps the state, created with mode 0700 (default none: the state ends with the process)")
-	fs.StringVar(&f.http, "http", defaultHTTP, "`HOST:PORT` or unix:PATH of the HTTP API, or off; if the default port is taken, any free one")
+	fs.StringVar(&f.http, "http", cli.DefaultHTTP, "`HOST:PORT` or unix:PATH of the HTTP API, or off; if the default port is taken, any free one")
 	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`NAME` under which the API may be asked, besides localhost and IP addresses; repeatable")
 	f.output.Register(fs, "text")
 	f.hooks.Register(fs, "member")

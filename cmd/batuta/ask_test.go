@@ -56,8 +56,8 @@ func TestAnAgentIsFoundOnItsMachine(t *testing.T) {
 		{"no file", filepath.Join(t.TempDir(), "none"), api, nil, nil, 0, "asked"},
 	} {
 		var out bytes.Buffer
-		code := run(t.Context(), append([]string{"status"}, tt.args...), env{stdout: &out, stderr: &out, config: tt.config, agent: tt.agent,
-			lookup: func(name string) (string, bool) { v, ok := tt.variables[name]; return v, ok }})
+		code := run(t.Context(), append([]string{"status"}, tt.args...), cli.Env{Stdout: &out, Stderr: &out, Config: tt.config, Agent: tt.agent,
+			Lookup: func(name string) (string, bool) { v, ok := tt.variables[name]; return v, ok }})
 		if code != tt.code || !strings.Contains(out.String(), tt.says) {
 			t.Errorf("%s: exit code %d, want %d and %q: %s", tt.name, code, tt.code, tt.says, out.String())
 		}
@@ -90,13 +90,13 @@ func TestNoAgentIsTheSameFailureEverywhere(t *testing.T) {
 			}
 			var out bytes.Buffer
 			args := slices.Concat(strings.Fields(cmd.CommandPath())[1:], at, arguments[cmd.Name()], arguments[cmd.CommandPath()])
-			code := run(t.Context(), args, env{stdout: &out, stderr: &out, agent: dead, lookup: func(string) (string, bool) { return "", false }})
+			code := run(t.Context(), args, cli.Env{Stdout: &out, Stderr: &out, Agent: dead, Lookup: func(string) (string, bool) { return "", false }})
 			if code != cli.NoAgent || !strings.Contains(out.String(), "agent "+dead+" does not answer") {
 				t.Errorf("%q ended with %d: %s", args, code, out.String())
 			}
 		}
 	}
-	visit(newRootCommand(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}))
+	visit(newRootCommand(cli.Env{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}))
 	if commands < 10 {
 		t.Errorf("only %d commands ask an agent", commands)
 	}
@@ -119,7 +119,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		words := append([]string{"__complete"}, strings.Split(line, " ")...)
-		run(t.Context(), words, env{stdout: &out, stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }})
+		run(t.Context(), words, cli.Env{Stdout: &out, Stderr: &bytes.Buffer{}, Lookup: func(string) (string, bool) { return "", false }})
 		for _, w := range want {
 			if !strings.Contains("\n"+out.String(), "\n"+w+"\n") && !strings.Contains("\n"+out.String(), "\n"+w+"\t") {
 				t.Errorf("batuta %s[TAB] does not give %s:\n%s", line, w, out.String())

@@ -18,26 +18,28 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/floor"
+	"github.com/batuta-dev/batuta/internal/command/simulate"
 )
 
-func newBenchCommand(e env) *cobra.Command {
+func newBenchCommand(e cli.Env) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:     "bench",
 		Short:   "Measure failover on this machine",
 		Example: "  batuta bench failover --nodes 5 --rounds 100",
-	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchSuperpeersCommand(e), newBenchMemberCommand(e), &cobra.Command{
+	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), simulate.NewLiveCommand(e), newBenchMemberCommand(e), &cobra.Command{
 		Use:     "floor",
 		Short:   "Run a process of \"batuta bench failover\"",
 		Example: "  (started by batuta bench failover)",
 		Hidden:  true,
-		RunE:    func(_ *cobra.Command, args []string) error { return floor.Member(args, os.Stdin, e.stdout) },
+		RunE:    func(_ *cobra.Command, args []string) error { return floor.Member(args, os.Stdin, e.Stdout) },
 	})
 }
 
-func newBenchFailoverCommand(e env) *cobra.Command {
-	b := &failoverBench{benchCluster: benchCluster{env: e}}
+func newBenchFailoverCommand(e cli.Env) *cobra.Command {
+	b := &failoverBench{benchCluster: benchCluster{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "failover",
 		Short: "Measure how long a cluster on loopback takes to replace its leader",
@@ -71,7 +73,7 @@ that of the two medians; it depends less on the machine than a time does.`,
 		if !slices.Contains(faults(), b.fault) {
 			return cli.Usagef("--fault %q: use one of %s", b.fault, strings.Join(faults(), ", "))
 		}
-		ctx, stop := interruptible(cmd.Context())
+		ctx, stop := cli.Interruptible(cmd.Context())
 		defer stop()
 		return b.run(ctx)
 	}
@@ -86,7 +88,7 @@ func faults() []string { return []string{"crash", "freeze", "resign"} }
 
 // benchCluster is what is measured, as the flags give it.
 type benchCluster struct {
-	env
+	cli.Env
 	nodes, rounds int
 	algorithm     string
 	profile       string
@@ -101,12 +103,12 @@ func (b *benchCluster) register(cmd *cobra.Command, rounds int) {
 	fs := cmd.Flags()
 	fs.IntVar(&b.nodes, "nodes", 5, "`N` members, 2 to 50")
 	fs.IntVar(&b.rounds, "rounds", rounds, "`N` rounds, 1 to 1000")
-	fs.StringVar(&b.algorithm, "algorithm", "bully", algorithmUsage)
+	fs.StringVar(&b.algorithm, "algorithm", "bully", algorithm.Usage())
 	fs.StringVar(&b.profile, "profile", "lan", "give the members the times of profile `NAME`: "+strings.Join(profileNames(), ", "))
 	fs.StringVar(&b.dataDir, "data-dir", "", "`DIR` for the members' data directories; none: they save nothing (default a temporary directory)")
 	fs.StringVar(&b.secretFile, "secret-file", "", "`FILE` with a secret that the members share: they use TLS")
 	b.quorum.registerTakeover(fs)
-	jsonFlag(cmd, &b.json)
+	cli.JSONFlag(cmd, &b.json)
 }
 
 func (b *benchCluster) check() error {
@@ -204,7 +206,7 @@ func (b *failoverBench) measure(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)
 		}
-		first, all = append(first, milliseconds(f)), append(all, milliseconds(a))
+		first, all = append(first, cli.Milliseconds(f)), append(all, cli.Milliseconds(a))
 	}
 	figures := failoverFigures{Fault: b.fault, Algorithm: b.algorithm, Nodes: b.nodes, Rounds: b.rounds,
 		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all),
@@ -224,9 +226,9 @@ func (b *failoverBench) floor(ctx context.Context) error {
 		first, all = first+t.T()-t.Heartbeat/2, all+t.T()-t.Heartbeat/2
 	}
 	if b.cluster.dataDir != "" {
-		b.sync = append(b.sync, milliseconds(sync))
+		b.sync = append(b.sync, cli.Milliseconds(sync))
 	}
-	b.floorFirst, b.floorAll = append(b.floorFirst, milliseconds(first)), append(b.floorAll, milliseconds(all))
+	b.floorFirst, b.floorAll = append(b.floorFirst, cli.Milliseconds(first)), append(b.floorAll, cli.Milliseconds(all))
 	return err
 }
 
@@ -245,8 +247,8 @@ func (b *failoverBench) round(ctx context.Context, round int) (first, all time.D
 		return 0, 0, err
 	}
 	first, all = after.first.Sub(at), after.all.Sub(at)
-	fmt.Fprintf(b.stderr, "round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
-		round, b.rounds, b.fault, victim.id, milliseconds(first), after.leader.id, milliseconds(all))
+	fmt.Fprintf(b.Stderr, "round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
+		round, b.rounds, b.fault, victim.id, cli.Milliseconds(first), after.leader.id, cli.Milliseconds(all))
 	if b.fault == "resign" {
 		return first, all, b.watch(ctx, round, victim) // it is still there, and stays aside
 	}
@@ -265,7 +267,7 @@ func (b *failoverBench) watch(ctx context.Context, round int, victim *member) er
 	}
 	b.extraChanges += max(0, len(leaders)-1)
 	if back || len(leaders) > 1 {
-		fmt.Fprintf(b.stderr, "round %d/%d: after the resignation of %s these led in turn: %s\n",
+		fmt.Fprintf(b.Stderr, "round %d/%d: after the resignation of %s these led in turn: %s\n",
 			round, b.rounds, victim.id, strings.Join(leaders, ", "))
 	}
 	return nil
@@ -327,7 +329,7 @@ func (b *failoverBench) restore(ctx context.Context, victim *member, epoch uint6
 
 func (b *failoverBench) print(f failoverFigures) error {
 	if b.json {
-		return json.NewEncoder(b.stdout).Encode(f)
+		return json.NewEncoder(b.Stdout).Encode(f)
 	}
 	saved := "on disk below " + f.DataDir
 	if !f.Durable {
@@ -337,7 +339,7 @@ func (b *failoverBench) print(f failoverFigures) error {
 	if f.Returned != nil {
 		after = fmt.Sprintf("\nled again   %d of %d that resigned, within 2·T\nmore changes of leadership than resignations  %d\n", *f.Returned, f.Rounds, *f.ExtraChanges)
 	}
-	_, err := fmt.Fprintf(b.stdout, `%s, %d members, %s, %d rounds, %s
+	_, err := fmt.Fprintf(b.Stdout, `%s, %d members, %s, %d rounds, %s
 %s, a write to disk %.2f ms
 
               median      p99      max  floor    ratio

@@ -27,7 +27,7 @@ func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, progress bytes.Buffer
-	b := &failoverBench{fault: "resign", benchCluster: benchCluster{env: env{stdout: &out, stderr: &progress},
+	b := &failoverBench{fault: "resign", benchCluster: benchCluster{Env: cli.Env{Stdout: &out, Stderr: &progress},
 		nodes: 3, rounds: 1, algorithm: "bully", profile: "lan", json: true, cluster: c}}
 	over := make(chan struct{})
 	go func(highest string) {

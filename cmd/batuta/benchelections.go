@@ -20,8 +20,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
-func newBenchElectionsCommand(e env) *cobra.Command {
-	b := &electionsBench{benchCluster: benchCluster{env: e}, breath: time.Second}
+func newBenchElectionsCommand(e cli.Env) *cobra.Command {
+	b := &electionsBench{benchCluster: benchCluster{Env: e}, breath: time.Second}
 	cmd := &cobra.Command{
 		Use:   "elections",
 		Short: "Measure many elections on one cluster on loopback",
@@ -51,7 +51,7 @@ Progress goes to standard error.`,
 		if b.rest < time.Second {
 			return cli.Usagef("--rest %v: give a second or more", b.rest)
 		}
-		ctx, stop := interruptible(cmd.Context())
+		ctx, stop := cli.Interruptible(cmd.Context())
 		defer stop()
 		return b.run(ctx)
 	}
@@ -99,7 +99,7 @@ func (b *electionsBench) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.stderr, "cold start: all are led after %.0f ms\n", milliseconds(allLed))
+	fmt.Fprintf(b.Stderr, "cold start: all are led after %.0f ms\n", cli.Milliseconds(allLed))
 	if err := b.calm(ctx); err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (b *electionsBench) run(ctx context.Context) error {
 			return fmt.Errorf("round %d: %w", round+1, err)
 		}
 		last := func(v []float64) float64 { return v[len(v)-1] }
-		fmt.Fprintf(b.stderr, "round %d/%d: all are led %.1f ms after a member was killed, %.1f ms after the coordinator was, %.0f ms after a drain was asked for\n",
+		fmt.Fprintf(b.Stderr, "round %d/%d: all are led %.1f ms after a member was killed, %.1f ms after the coordinator was, %.0f ms after a drain was asked for\n",
 			round+1, b.rounds, last(b.member), last(b.coordinator), last(b.drain))
 	}
-	f := electionsFigures{Elections: b.elections, Nodes: b.nodes, AllLed: milliseconds(allLed),
+	f := electionsFigures{Elections: b.elections, Nodes: b.nodes, AllLed: cli.Milliseconds(allLed),
 		MemberLoss: summarize(b.member), CoordinatorLoss: summarize(b.coordinator), Drain: summarize(b.drain).Median}
 	if err := b.atRest(ctx, &f); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (b *electionsBench) round(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		*figures = append(*figures, milliseconds(took))
+		*figures = append(*figures, cli.Milliseconds(took))
 		if err := b.cluster.start(victim); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (b *electionsBench) round(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("a member is drained: %w", err)
 	}
-	b.drain = append(b.drain, milliseconds(took))
+	b.drain = append(b.drain, cli.Milliseconds(took))
 	return b.calm(ctx)
 }
 
@@ -288,9 +288,9 @@ func usageOf(ctx context.Context, m *member) (u usage, err error) {
 
 func (b *electionsBench) print(f electionsFigures) error {
 	if b.json {
-		return json.NewEncoder(b.stdout).Encode(f)
+		return json.NewEncoder(b.Stdout).Encode(f)
 	}
-	_, err := fmt.Fprintf(b.stdout, `%d elections, %d members, %s, %d rounds
+	_, err := fmt.Fprintf(b.Stdout, `%d elections, %d members, %s, %d rounds
 
                        median      p99      max
 a member is lost     %s

@@ -17,14 +17,15 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // newBenchMemberCommand is what "batuta bench elections" starts: an agent that stands for
 // many elections, and reports how many it sees led.
-func newBenchMemberCommand(e env) *cobra.Command {
+func newBenchMemberCommand(e cli.Env) *cobra.Command {
 	var f agentFlags
-	b := &benchMember{out: e.stdout}
+	b := &benchMember{out: e.Stdout}
 	cmd := &cobra.Command{
 		Use:     "member",
 		Short:   "Run a member of \"batuta bench elections\"",
@@ -38,7 +39,7 @@ func newBenchMemberCommand(e env) *cobra.Command {
 	cmd.Flags().DurationVar(&b.every, "work-every", time.Second, "`DURATION` between two of those")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.tally = newTally(b.names)
-		a := &agentRun{env: e, flags: &f, cmd: cmd, beside: b.begin}
+		a := &agentRun{Env: e, flags: &f, cmd: cmd, beside: b.begin}
 		return a.run(cmd.Context())
 	}
 	return cmd

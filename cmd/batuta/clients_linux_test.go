@@ -107,7 +107,7 @@ func TestProgramsInOtherLanguagesLeadInTurn(t *testing.T) {
 					for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 						out := &strings.Builder{}
 						e := silent()
-						e.stdout = out
+						e.Stdout = out
 						for _, at := range []string{"1", "2", "3"} {
 							if code := run(t.Context(), []string{"leader", "--election", "payroll", "--agent", c.http[at]}, e); code == cli.Done {
 								return strings.TrimSpace(out.String())

@@ -262,7 +262,7 @@ func TestAWitnessVotesAndNeverLeads(t *testing.T) {
 			if leads := c.claims(); len(leads) > 0 || witness.leader != "" {
 				t.Errorf("%q lead, and the witness follows %q: one of three is up", leads, witness.leader)
 			}
-			if text, code := ask(t, witness, "status --json"); code != 0 || !strings.Contains(text, "it is a witness: it votes, and never leads") {
+			if text, code := askMember(t, witness, "status --json"); code != 0 || !strings.Contains(text, "it is a witness: it votes, and never leads") {
 				t.Errorf("its status: exit code %d: %s", code, text)
 			}
 			if size := diskUse(t, filepath.Join(c.dataDir, witness.id)); size > 160<<10 {
@@ -276,7 +276,7 @@ func TestAWitnessVotesAndNeverLeads(t *testing.T) {
 func awaitVoters(t *testing.T, m *member, n int) {
 	t.Helper()
 	votes := func() bool {
-		text, code := ask(t, m, "status --json")
+		text, code := askMember(t, m, "status --json")
 		var s api.Status
 		return code == 0 && json.Unmarshal([]byte(text), &s) == nil && s.Quorum != nil && len(s.Quorum.Voters) == 1 && len(s.Quorum.Voters[0]) == n
 	}

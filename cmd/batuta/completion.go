@@ -59,7 +59,7 @@ func complete(cmd *cobra.Command) {
 // members gives those that the agent knows which the command is to ask.
 func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	addr, _ := cmd.Flags().GetString("agent")
-	client, err := api.NewClient(cmp.Or(addr, defaultHTTP), api.Access{})
+	client, err := api.NewClient(cmp.Or(addr, cli.DefaultHTTP), api.Access{})
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

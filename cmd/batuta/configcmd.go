@@ -18,7 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
-func newConfigCommand(e env) *cobra.Command {
+func newConfigCommand(e cli.Env) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:     "config",
 		Short:   "Check or print the configuration",
@@ -38,7 +38,7 @@ func (s *settings) register(fs *pflag.FlagSet) {
 	s.job.named.registerElections(fs)
 }
 
-func newConfigCheckCommand(e env) *cobra.Command {
+func newConfigCheckCommand(e cli.Env) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
 		Use:   "check [agent flags]",
@@ -56,13 +56,13 @@ the file is /etc/batuta.yaml, if it is there.`,
 		if err = cmp.Or(err, s.validate(config, e)); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(e.stdout, strings.TrimSuffix("the configuration is good: "+cli.SystemFile(cmd), ": "))
+		_, err = fmt.Fprintln(e.Stdout, strings.TrimSuffix("the configuration is good: "+cli.SystemFile(cmd), ": "))
 		return err
 	}
 	return cmd
 }
 
-func newCheckCommand(e env) *cobra.Command {
+func newCheckCommand(e cli.Env) *cobra.Command {
 	var s settings
 	var p checking.Plan
 	cmd := &cobra.Command{
@@ -75,7 +75,7 @@ func newCheckCommand(e env) *cobra.Command {
 	}
 	s.register(cmd.Flags())
 	cmd.Flags().DurationVar(&p.Limit, "timeout", 2*time.Second, "wait for the answer of a member at most `DURATION`")
-	jsonFlag(cmd, &p.JSON)
+	cli.JSONFlag(cmd, &p.JSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if p.Limit < time.Millisecond || p.Limit > time.Minute {
 			return cli.Usagef("--timeout %v: give 1ms to 1m, such as 2s", p.Limit)
@@ -98,12 +98,12 @@ func newCheckCommand(e env) *cobra.Command {
 		}
 		p.Listen, p.Advertise, p.Join, p.Timing = config.Listen, config.Advertise, config.Join, s.agent.timing()
 		p.DataDir, p.DialOnly = config.DataDir, config.Wire != nil
-		return checking.Run(cmd.Context(), p, cli.Paint(e.stdout, isTerminal(e.stdout), e.lookup))
+		return checking.Run(cmd.Context(), p, cli.Paint(e.Stdout, cli.IsTerminal(e.Stdout), e.Lookup))
 	}
 	return cmd
 }
 
-func (s *settings) validate(config batuta.Config, e env) error {
+func (s *settings) validate(config batuta.Config, e cli.Env) error {
 	if err := config.Validate(); err != nil {
 		return cli.Exit(cli.Usage, err)
 	}
@@ -114,7 +114,7 @@ func (s *settings) validate(config batuta.Config, e env) error {
 	return s.job.checkFlags(&s.agent, e)
 }
 
-func newConfigShowCommand(e env) *cobra.Command {
+func newConfigShowCommand(e cli.Env) *cobra.Command {
 	var s settings
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -125,7 +125,7 @@ func newConfigShowCommand(e env) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	s.register(cmd.Flags())
-	jsonFlag(cmd, &asJSON)
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var own pflag.FlagSet
 		new(settings).register(&own)
@@ -144,13 +144,13 @@ func newConfigShowCommand(e env) *cobra.Command {
 			}
 		})
 		if asJSON {
-			return json.NewEncoder(e.stdout).Encode(values)
+			return json.NewEncoder(e.Stdout).Encode(values)
 		}
 		text, err := yaml.Marshal(&doc)
 		if err != nil {
 			return err
 		}
-		_, err = e.stdout.Write(text)
+		_, err = e.Stdout.Write(text)
 		return err
 	}
 	return cmd

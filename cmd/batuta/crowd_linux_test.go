@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -144,7 +145,7 @@ func TestACrowdOfStrangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := mustAgree(t, c, now.epoch+1, "4")
-			took = append(took, milliseconds(after.all.Sub(at)))
+			took = append(took, cli.Milliseconds(after.all.Sub(at)))
 			mustStart(t, c, victim)
 			now = mustAgree(t, c, after.epoch+1, "5")
 		}

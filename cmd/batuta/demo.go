@@ -5,21 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // pause lets a reader follow, and the cluster come to rest, between two steps.
 const pause = 250 * time.Millisecond
 
-func newDemoCommand(e env) *cobra.Command {
-	d := &demo{env: e}
+func newDemoCommand(e cli.Env) *cobra.Command {
+	d := &demo{Env: e}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch five local members elect, lose and replace a leader",
@@ -31,23 +30,18 @@ the leader resign. It prints each step and its time, and leaves nothing behind.`
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().IntVar(&d.nodes, "nodes", 5, "`N` members, 2 to 50")
-	cmd.Flags().StringVar(&d.algorithm, "algorithm", "bully", algorithmUsage)
+	cmd.Flags().StringVar(&d.algorithm, "algorithm", "bully", algorithm.Usage())
 	cmd.Flags().IntVar(&d.rounds, "rounds", 3, "`N` rounds, 1 to 1000")
-	jsonFlag(cmd, &d.json)
+	cli.JSONFlag(cmd, &d.json)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLab(d.algorithm, d.nodes, d.rounds); err != nil {
 			return err
 		}
-		ctx, stop := interruptible(cmd.Context())
+		ctx, stop := cli.Interruptible(cmd.Context())
 		defer stop()
 		return d.run(ctx)
 	}
 	return cmd
-}
-
-// interruptible gives a context that ends when the user wants the command to.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 // checkLab checks what demo and bench have in common.
@@ -64,7 +58,7 @@ func checkLab(algorithm string, nodes, rounds int) error {
 
 // demo is a run of the command.
 type demo struct {
-	env
+	cli.Env
 	nodes, rounds int
 	algorithm     string
 	json          bool
@@ -180,9 +174,9 @@ func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint
 	if d.now, err = d.cluster.awaitLeader(ctx, epoch, func(m *member) bool { return slices.Index(d.cluster.members, m) >= lowest }); err != nil {
 		return err
 	}
-	s.At = milliseconds(at.Sub(d.began))
+	s.At = cli.Milliseconds(at.Sub(d.began))
 	s.Leader, s.Epoch, s.Agree = d.now.leader.id, d.now.epoch, d.now.voices
-	s.Took = milliseconds(d.now.all.Sub(at))
+	s.Took = cli.Milliseconds(d.now.all.Sub(at))
 	d.steps = append(d.steps, s)
 	d.tell(d.now.all, "", "%s leads, epoch %d: all %d agree %.1f ms later", s.Leader, s.Epoch, s.Agree, s.Took)
 	return nil
@@ -191,7 +185,7 @@ func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint
 // conclude ends the story with the figures of all rounds.
 func (d *demo) conclude() error {
 	if d.json {
-		return json.NewEncoder(d.stdout).Encode(map[string]any{
+		return json.NewEncoder(d.Stdout).Encode(map[string]any{
 			"algorithm": d.algorithm, "nodes": d.nodes, "rounds": d.rounds, "steps": d.steps,
 		})
 	}
@@ -218,8 +212,6 @@ func (d *demo) tell(at time.Time, what, format string, args ...any) {
 // say prints a line of the demonstration, unless the output is JSON.
 func (d *demo) say(format string, args ...any) {
 	if !d.json {
-		fmt.Fprintf(d.stdout, format, args...)
+		fmt.Fprintf(d.Stdout, format, args...)
 	}
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

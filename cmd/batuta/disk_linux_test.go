@@ -213,7 +213,7 @@ func TestCheckFindsAFullDisk(t *testing.T) {
 		{full(t), "no space left on device: make room on that file system"},
 	} {
 		var out strings.Builder
-		code := run(t.Context(), []string{"check", "--id", "1", "--listen", "127.0.0.1:1", "--t-process", "5s", "--data-dir", test.dir}, env{stdout: &out, stderr: io.Discard, lookup: os.LookupEnv})
+		code := run(t.Context(), []string{"check", "--id", "1", "--listen", "127.0.0.1:1", "--t-process", "5s", "--data-dir", test.dir}, cli.Env{Stdout: &out, Stderr: io.Discard, Lookup: os.LookupEnv})
 		if code != cli.Failed || !strings.Contains(out.String(), test.want) {
 			t.Errorf("exit code %d, want %d and %q in:\n%s", code, cli.Failed, test.want, out.String())
 		}

@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/explain"
 )
 
 // ask runs a command of this program against m, and gives what it prints and its exit code.
-func ask(t *testing.T, m *member, line string) (string, int) {
+func askMember(t *testing.T, m *member, line string) (string, int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(t.Context(), append(strings.Fields(line), "--agent", m.http), env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
+	code := run(t.Context(), append(strings.Fields(line), "--agent", m.http), cli.Env{Stdout: &out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }})
 	return out.String() + errs.String(), code
 }
 
@@ -45,7 +46,7 @@ func TestExplainHasASentenceForEachChange(t *testing.T) {
 // mustPrint runs a command of this program against m, which prints what matches want.
 func mustPrint(t *testing.T, m *member, line, want string) string {
 	t.Helper()
-	text, code := ask(t, m, line)
+	text, code := askMember(t, m, line)
 	if code != 0 || !regexp.MustCompile("^"+want+"\n$").MatchString(text) {
 		t.Fatalf("batuta %s: exit code %d, want %q, got:\n%s", line, code, want, text)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // everyCommand calls visit with each command of the tree, hidden ones too.
@@ -22,7 +24,7 @@ func everyCommand(visit func(*cobra.Command)) {
 			walk(sub)
 		}
 	}
-	walk(newRootCommand(env{stdout: io.Discard, stderr: io.Discard}))
+	walk(newRootCommand(cli.Env{Stdout: io.Discard, Stderr: io.Discard}))
 }
 
 // placeholders are the kinds of values that flags have, the same in every command.
@@ -77,7 +79,7 @@ func TestHelpIsNarrow(t *testing.T) {
 // The first screen has every command, in a section.
 func TestEveryCommandIsOnTheFirstScreen(t *testing.T) {
 	var out bytes.Buffer
-	root := newRootCommand(env{stdout: &out, stderr: &out})
+	root := newRootCommand(cli.Env{Stdout: &out, Stderr: &out})
 	if err := root.Help(); err != nil {
 		t.Fatal(err)
 	}

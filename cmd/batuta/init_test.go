@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -28,7 +29,7 @@ func TestAgentsElectByWhatInitWrites(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a cluster")
 			members := fmt.Sprintf("1=127.0.0.1:%d,2=127.0.0.1:%d,3=127.0.0.1:%d", ports[0], ports[1], ports[2])
 			var out bytes.Buffer
-			if code := run(t.Context(), append([]string{"init", "--members", members, "--dir", dir}, flags...), env{stdout: &out, stderr: &out, lookup: os.LookupEnv}); code != 0 {
+			if code := run(t.Context(), append([]string{"init", "--members", members, "--dir", dir}, flags...), cli.Env{Stdout: &out, Stderr: &out, Lookup: os.LookupEnv}); code != 0 {
 				t.Fatalf("exit code %d: %s", code, out.String())
 			}
 			var clients []*api.Client

@@ -197,7 +197,7 @@ func TestJobsAreListedAtEachMember(t *testing.T) {
 // jobs is "batuta jobs" at member id.
 func (c *company) jobs(id string, args ...string) (code int, out string) {
 	var both bytes.Buffer
-	code = run(c.T.Context(), append([]string{"jobs", "--agent", c.http[id]}, args...), env{stdout: &both, stderr: &both, lookup: func(string) (string, bool) { return "", false }})
+	code = run(c.T.Context(), append([]string{"jobs", "--agent", c.http[id]}, args...), cli.Env{Stdout: &both, Stderr: &both, Lookup: func(string) (string, bool) { return "", false }})
 	return code, both.String()
 }
 

@@ -63,8 +63,8 @@ func (c *crew) lockWith(grace, at string, words ...string) *locked {
 }
 
 // silent is a world that prints nothing.
-func silent() env {
-	return env{stdout: &strings.Builder{}, stderr: &strings.Builder{}, lookup: func(string) (string, bool) { return "", false }}
+func silent() cli.Env {
+	return cli.Env{Stdout: &strings.Builder{}, Stderr: &strings.Builder{}, Lookup: func(string) (string, bool) { return "", false }}
 }
 
 func (l *locked) code() int {

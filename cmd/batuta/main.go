@@ -3,42 +3,23 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	_ "time/tzdata" // CRON_TZ names zones on machines and in images that have none
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/command/ask"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/initial"
 	"github.com/batuta-dev/batuta/internal/command/recovery"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
-)
-
-// env is the world around a command, so that a test can replace it.
-type env struct {
-	stdout  io.Writer                   // events and answers
-	stderr  io.Writer                   // logs, errors and progress
-	lookup  func(string) (string, bool) // environment variables
-	environ func() []string             // all of them; nil: none
-	config  string                      // a file that commands which ask an agent read when there is no --config; "": none
-	agent   string                      // the address of the agent by default; "": none
-	confirm func(question string) bool  // asks the user; nil: there is no terminal
-
-	schedules func(string) (schedule.Schedule, error) // reads the schedule of a job; nil: [schedule.Parse]
-}
-
-// What goes for an agent on this machine.
-const (
-	systemConfig = "/etc/batuta.yaml" // where a package puts its settings
-	defaultHTTP  = "127.0.0.1:7500"   // of an agent without --http
+	"github.com/batuta-dev/batuta/internal/command/simulate"
 )
 
 // system is the world that a process finds.
-func system() env {
-	e := env{stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, environ: os.Environ, config: systemConfig, agent: defaultHTTP}
-	if isTerminal(os.Stdin) && isTerminal(os.Stderr) {
-		e.confirm = func(question string) bool { return confirmed(os.Stdin, os.Stderr, question) }
+func system() cli.Env {
+	e := cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Environ: os.Environ, Config: cli.SystemConfig, Agent: cli.DefaultHTTP}
+	if cli.IsTerminal(os.Stdin) && cli.IsTerminal(os.Stderr) {
+		e.Confirm = func(question string) bool { return cli.Confirmed(os.Stdin, os.Stderr, question) }
 	}
 	return e
 }
@@ -48,11 +29,11 @@ func main() {
 }
 
 // run executes a command line and returns its exit code.
-func run(ctx context.Context, args []string, e env) int {
-	return cli.Execute(ctx, newRootCommand(e), args, e.stderr)
+func run(ctx context.Context, args []string, e cli.Env) int {
+	return cli.Execute(ctx, newRootCommand(e), args, e.Stderr)
 }
 
-func newRootCommand(e env) *cobra.Command {
+func newRootCommand(e cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "batuta",
 		Short: "Elect one leader among processes, with no server to run",
@@ -64,14 +45,14 @@ func newRootCommand(e env) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if e.environ != nil {
-				cli.WarnOfVariables(cmd, e.environ(), e.stderr)
+			if e.Environ != nil {
+				cli.WarnOfVariables(cmd, e.Environ(), e.Stderr)
 			}
-			return applySources(cmd, e.lookup, e.config)
+			return applySources(cmd, e.Lookup, e.Config)
 		},
 	}
-	root.SetOut(e.stdout)
-	root.SetErr(e.stderr)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
 	root.PersistentFlags().String("config", "", "YAML `FILE` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(cli.FlagError)
@@ -112,7 +93,7 @@ var helpTexts = cli.Help{
 		{Title: "Compatibility", Names: []string{"wire", "node-type", "announce"}},
 	},
 	Config: "cluster",
-	System: " (default " + systemConfig + ", if it is there)",
+	System: " (default " + cli.SystemConfig + ", if it is there)",
 	Foot: `Settings: flags, then BATUTA_* variables (--t-max is BATUTA_T_MAX), then --config FILE.
 Exit codes: 0 done, 1 failed, 2 usage, 3 no leader, 4 no agent, 5 not found; batuta help exit-codes
 Docs: https://github.com/batuta-dev/batuta
@@ -137,44 +118,29 @@ as above; a command's own exit code is in the log.`,
 	}
 }
 
-func subcommands(e env) []*cobra.Command {
-	return []*cobra.Command{
+func subcommands(e cli.Env) []*cobra.Command {
+	return append(ask.Commands(e),
 		newAgentCommand(e),
 		newWitnessCommand(e),
 		newRunCommand(e),
-		newLockCommand(e),
+		ask.NewLockCommand(e, guardLine()),
 		newGuardCommand(),
 		newVIPCommand(e),
 		newHoldAddressCommand(e),
-		newStatusCommand(e),
-		newExplainCommand(e),
-		newLeaderCommand(e),
-		newMembersCommand(e),
-		newWatchCommand(e),
-		newResignCommand(e),
-		newTransferCommand(e),
-		newCampaignCommand(e),
-		newElectionsCommand(e),
-		newJobsCommand(e),
-		newDrainCommand(e),
-		newUndrainCommand(e),
-		newPauseCommand(e),
-		newResumeCommand(e),
-		newTuneCommand(e),
 		newDemoCommand(e),
 		newBenchCommand(e),
 		newSuperpeersCommand(e),
-		initial.NewCommand(e.stdout),
+		initial.NewCommand(e.Stdout),
 		newCheckCommand(e),
-		recovery.NewCommand(e.stdout, e.confirm),
+		recovery.NewCommand(e.Stdout, e.Confirm),
 		newConfigCommand(e),
 		newSecretCommand(e),
 		newTLSCommand(e),
 		newVersionCommand(e),
 		newCompletionCommand(e),
 		newManCommand(e),
-		newSimCommand(e),
-		newLabCommand(e),
+		simulate.NewCommand(e),
+		simulate.NewLabCommand(e),
 		newExitCodesTopic(),
-	}
+	)
 }

@@ -18,8 +18,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 	"github.com/batuta-dev/batuta/internal/command/systemd"
@@ -46,8 +48,8 @@ var programs = map[string]func(){"batuta": often, "worker": worker, "serves": se
 // often is batuta, to which "@always" is a schedule with a tick every 50 ms.
 func often() {
 	e := system()
-	e.config = os.Getenv("SYSTEM_CONFIG") // no test depends on this machine's
-	e.schedules = func(spec string) (schedule.Schedule, error) {
+	e.Config = os.Getenv("SYSTEM_CONFIG") // no test depends on this machine's
+	e.Schedules = func(spec string) (schedule.Schedule, error) {
 		if spec == "@always" {
 			return schedule.Of(always{}), nil
 		}
@@ -311,7 +313,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRootCommand(env{stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}))
+	visit(newRootCommand(cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv}))
 }
 
 func TestSummary(t *testing.T) {
@@ -332,4 +334,18 @@ func TestSummary(t *testing.T) {
 			t.Errorf("summarize: got %v, want %v", got, tt.want)
 		}
 	}
+}
+
+// A secret on a command line is seen by every user of the machine, and "config show" prints it: a flag names
+// the file that has it.
+func TestNoFlagHasASecret(t *testing.T) {
+	var fs pflag.FlagSet
+	new(settings).register(&fs)
+	fs.VisitAll(func(f *pflag.Flag) {
+		for _, word := range []string{"secret", "password", "passphrase"} {
+			if strings.Contains(f.Name, word) && !strings.HasSuffix(f.Name, "-file") {
+				t.Errorf("--%s: let the flag name a file", f.Name)
+			}
+		}
+	})
 }

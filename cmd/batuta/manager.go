@@ -16,7 +16,7 @@ type manager struct{ *systemd.Notifier }
 // tellManager notifies the service manager, if there is one, that the agent is ready,
 // and from then on of the leader and that the node does its work.
 func tellManager(a *agentRun) *manager {
-	notifier, err := systemd.Open(a.lookup, os.Getpid())
+	notifier, err := systemd.Open(a.Lookup, os.Getpid())
 	if err != nil {
 		a.log.Warn("the service manager is not notified", "error", err)
 	}

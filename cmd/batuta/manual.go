@@ -14,7 +14,7 @@ import (
 )
 
 // newManCommand writes the man pages of the tree it stands in; packagers run it.
-func newManCommand(e env) *cobra.Command {
+func newManCommand(e cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIRECTORY",
 		Short:   "Write the man pages into a directory",
@@ -34,7 +34,7 @@ func newManCommand(e env) *cobra.Command {
 	}
 }
 
-func newCompletionCommand(e env) *cobra.Command {
+func newCompletionCommand(e cli.Env) *cobra.Command {
 	shells := map[string]func(*cobra.Command, io.Writer) error{
 		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 		"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
@@ -49,7 +49,7 @@ func newCompletionCommand(e env) *cobra.Command {
 		Args:      cli.OneOf(slices.Sorted(maps.Keys(shells))...),
 		ValidArgs: slices.Sorted(maps.Keys(shells)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return shells[args[0]](cmd.Root(), e.stdout)
+			return shells[args[0]](cmd.Root(), e.Stdout)
 		},
 	}
 }

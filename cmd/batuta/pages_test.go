@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 var (
@@ -91,7 +93,7 @@ func parsedAsCommand(line string) error {
 		}
 		args = append(args, strings.NewReplacer("'", "", `"`, "").Replace(word))
 	}
-	cmd, rest, err := newRootCommand(env{stdout: io.Discard, stderr: io.Discard}).Find(args)
+	cmd, rest, err := newRootCommand(cli.Env{Stdout: io.Discard, Stderr: io.Discard}).Find(args)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"errors"
 	"syscall"
-	"time"
 )
 
 // childAttributes is empty here: a child of a parent that is killed outright
@@ -13,7 +11,3 @@ import (
 func childAttributes() *syscall.SysProcAttr { return nil }
 
 func checkThreads() error { return nil }
-
-func inRealTime(func()) error { return errors.New("only Linux has it") }
-
-func sleep(d time.Duration) { time.Sleep(d) }

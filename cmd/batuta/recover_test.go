@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -24,7 +25,7 @@ func TestAMajorityIsLostForGood(t *testing.T) {
 	recovery := func(flags string) (string, int) {
 		var out bytes.Buffer
 		args := strings.Fields(fmt.Sprintf("recover --id 1 --data-dir %s --members 1=%s,2=%s,3=%s %s", dir, one.listen, two.listen, three.listen, flags))
-		code := run(t.Context(), args, env{stdout: &out, stderr: &out, lookup: os.LookupEnv})
+		code := run(t.Context(), args, cli.Env{Stdout: &out, Stderr: &out, Lookup: os.LookupEnv})
 		return out.String(), code
 	}
 	if text, code := recovery("--yes"); code != 1 || !strings.Contains(text, "in use by another process") {

@@ -28,7 +28,7 @@ func TestReferenceOfTheConfiguration(t *testing.T) {
 // referenceSettings has a table for each section of the help.
 func referenceSettings() string {
 	has := func(command, name string) bool {
-		cmd, _, err := newRootCommand(env{stdout: io.Discard, stderr: io.Discard}).Find([]string{command})
+		cmd, _, err := newRootCommand(cli.Env{Stdout: io.Discard, Stderr: io.Discard}).Find([]string{command})
 		return err == nil && cmd.Flags().Lookup(name) != nil
 	}
 	var b strings.Builder
@@ -65,7 +65,7 @@ func sectionsOfRun() []settingsSection {
 	seen := map[string]bool{"config": true}
 	for _, command := range []string{"run", "agent"} {
 		var out bytes.Buffer
-		root := newRootCommand(env{stdout: &out, stderr: &out})
+		root := newRootCommand(cli.Env{Stdout: &out, Stderr: &out})
 		root.SetArgs([]string{command, "--help-all"})
 		root.SetOut(&out)
 		_ = root.Execute() // help does not fail

@@ -69,7 +69,7 @@ const runExample = `  # on each of three machines: the worker runs on one of the
   batuta run --id 1 --listen 127.0.0.1:7401 --member 2=127.0.0.1:7402 -- sleep 1000
   batuta run --id 2 --listen 127.0.0.1:7402 --member 1=127.0.0.1:7401 -- sleep 1000`
 
-func newRunCommand(e env) *cobra.Command {
+func newRunCommand(e cli.Env) *cobra.Command {
 	var f agentFlags
 	var j job
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ func newRunCommand(e env) *cobra.Command {
 		if err := cmp.Or(j.checkFlags(&f, e), j.check()); err != nil {
 			return err
 		}
-		a := &agentRun{env: e, flags: &f, cmd: cmd, job: &j}
+		a := &agentRun{Env: e, flags: &f, cmd: cmd, job: &j}
 		return a.run(cmd.Context())
 	}
 	return cmd
@@ -166,11 +166,11 @@ func (j *job) registerAgent(fs *pflag.FlagSet) {
 }
 
 // checkFlags finds what is wrong with them, whatever the command, and reads the file.
-func (j *job) checkFlags(f *agentFlags, e env) (err error) {
+func (j *job) checkFlags(f *agentFlags, e cli.Env) (err error) {
 	if j.grace < 0 {
 		return cli.Usagef("--grace %v is negative: give 0s to kill at once", j.grace)
 	}
-	if j.file, err = j.named.file(f, &j.planned, e.schedules); err != nil {
+	if j.file, err = j.named.file(f, &j.planned, e.Schedules); err != nil {
 		return err
 	}
 	if f.membership.awaitReady && (j.named.jobs != "" || j.planned.schedule != "" || j.election.name != "") {

@@ -43,7 +43,7 @@ func (r *runElection) check(f *agentFlags) error {
 	case r.seats < 1 || r.seats > named.MaxSeats:
 		return cli.Usagef("--seats %d: give a number of 1 to %d", r.seats, named.MaxSeats)
 	}
-	return cmp.Or(manyElections("--election", f), checkElection(r.name))
+	return cmp.Or(manyElections("--election", f), cli.CheckElection(r.name))
 }
 
 // manyElections checks whether a member with those flags can be a candidate of what flag names.

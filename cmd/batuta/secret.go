@@ -17,7 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
-func newSecretCommand(e env) *cobra.Command {
+func newSecretCommand(e cli.Env) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:     "secret",
 		Short:   "Create a cluster secret or an API token",
@@ -35,10 +35,10 @@ old one. Members read the file again by themselves.`,
   batuta agent --secret-file cluster.key`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := closed(e.stdout); err != nil {
+			if err := closed(e.Stdout); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(e.stdout, security.NewSecret())
+			_, err := fmt.Fprintln(e.Stdout, security.NewSecret())
 			return err
 		},
 	})
@@ -57,7 +57,7 @@ func closed(out io.Writer) error {
 	return f.Chmod(0o600)
 }
 
-func newTLSCommand(e env) *cobra.Command {
+func newTLSCommand(e cli.Env) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "tls",
 		Short: "Create certificates",
@@ -85,7 +85,7 @@ func (p *pki) check() error {
 	return nil
 }
 
-func newTLSCACommand(e env) *cobra.Command {
+func newTLSCACommand(e cli.Env) *cobra.Command {
 	var p pki
 	cmd := &cobra.Command{
 		Use:   "ca",
@@ -117,7 +117,7 @@ has ca-key.pem can be any member: keep it on no member's machine.`,
 	return cmd
 }
 
-func newTLSIssueCommand(e env) *cobra.Command {
+func newTLSIssueCommand(e cli.Env) *cobra.Command {
 	var p pki
 	var hosts []string
 	cmd := &cobra.Command{
@@ -160,7 +160,7 @@ ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-ke
 func fileName(id string) string { return strings.ReplaceAll(id, string(filepath.Separator), "_") }
 
 // write writes a certificate and its key, and replaces neither.
-func (p *pki) write(e env, name string, cert, key []byte) error {
+func (p *pki) write(e cli.Env, name string, cert, key []byte) error {
 	for _, f := range []struct {
 		path string
 		data []byte
@@ -180,7 +180,7 @@ func (p *pki) write(e env, name string, cert, key []byte) error {
 		if err := out.Close(); err != nil {
 			return err
 		}
-		fmt.Fprintln(e.stdout, path)
+		fmt.Fprintln(e.Stdout, path)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // An agent may run on another machine, in an earlier version, or be none at all:
@@ -38,7 +39,7 @@ func TestWhatAnAgentSaysIsEscaped(t *testing.T) {
 	addr := strings.TrimPrefix(server.URL, "http://")
 	for _, command := range []string{"status", "members", "explain", "explain --trace", "leader", "watch", "resign"} {
 		var out, errs bytes.Buffer
-		run(t.Context(), append(strings.Fields(command), "--http", addr), env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
+		run(t.Context(), append(strings.Fields(command), "--http", addr), cli.Env{Stdout: &out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }})
 		said := out.String() + errs.String()
 		if !strings.Contains(said, `\x1b[31mred\u202e`) {
 			t.Errorf("%s: the text is not there: %q", command, said)

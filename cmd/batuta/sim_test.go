@@ -11,9 +11,9 @@ import (
 )
 
 // simulate runs "batuta sim …" and gives its exit code and what it printed.
-func simulate(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func playing(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errs strings.Builder
-	code = run(t.Context(), append([]string{"sim"}, args...), env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
+	code = run(t.Context(), append([]string{"sim"}, args...), cli.Env{Stdout: &out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }})
 	return code, out.String(), errs.String()
 }
 
@@ -26,7 +26,7 @@ func TestSimJSON(t *testing.T) {
 		{"count --nodes 9 --probe all --crashed 9 --json", "leader messages rounds"},
 		{"explore --nodes 3 --crashes 1 --restarts 0 --suspicions 0 --json", "states depth complete violations seconds per_second"},
 	} {
-		code, out, errs := simulate(t, strings.Fields(c.args)...)
+		code, out, errs := playing(t, strings.Fields(c.args)...)
 		if code != cli.Done {
 			t.Errorf("%s: exit code %d: %s", c.args, code, errs)
 			continue
@@ -49,7 +49,7 @@ func TestSimRefuses(t *testing.T) {
 		"soak --algorithm tombola", "count --nodes 0", "count --nodes 3 --crashed 4", "count --nodes 3 --start 3 --crashed 3",
 		"count --order sideways", "explore --nodes 9", "explore --crashes -1", "explore --probe sideways", "run", "run nowhere.txt",
 	} {
-		code, _, errs := simulate(t, strings.Fields(args)...)
+		code, _, errs := playing(t, strings.Fields(args)...)
 		if code != cli.Usage || strings.Count(errs, "\n") != 1 {
 			t.Errorf("sim %s: exit code %d, want 2 and one line, got %q", args, code, errs)
 		}
@@ -67,18 +67,18 @@ func TestSimRun(t *testing.T) {
 		}
 	}
 	write("members 1 2\nrun 1s\nexpect leader 2\n")
-	if code, _, errs := simulate(t, "run", file, "--svg", svg); code != cli.Done {
+	if code, _, errs := playing(t, "run", file, "--svg", svg); code != cli.Done {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, err := os.Stat(svg); err != nil {
 		t.Error(err)
 	}
 	write("members 1 2\nrun 1s\nexpect leader 1\n")
-	if code, _, errs := simulate(t, "run", file); code != cli.Failed || !strings.Contains(errs, "s.txt:3: [1.000s] expected leader 1") {
+	if code, _, errs := playing(t, "run", file); code != cli.Failed || !strings.Contains(errs, "s.txt:3: [1.000s] expected leader 1") {
 		t.Errorf("an unmet expectation: exit code %d, %q", code, errs)
 	}
 	write("members 1 2\nrun soon\n")
-	if code, _, errs := simulate(t, "run", file); code != cli.Usage || !strings.Contains(errs, "s.txt:2:5: expected a time") {
+	if code, _, errs := playing(t, "run", file); code != cli.Usage || !strings.Contains(errs, "s.txt:2:5: expected a time") {
 		t.Errorf("a typo: exit code %d, %q", code, errs)
 	}
 }

@@ -95,7 +95,7 @@ func (f *peerFlags) hooks(log *slog.Logger) *peeragent.Hooks {
 	return &peeragent.Hooks{OnSuper: f.hook.Words("on-super"), OnClient: f.hook.Words("on-client"), Timeout: f.hook.Timeout, Log: log}
 }
 
-func newSuperpeerAgentCommand(e env) *cobra.Command {
+func newSuperpeerAgentCommand(e cli.Env) *cobra.Command {
 	var f peerFlags
 	cmd := &cobra.Command{
 		Use:   "agent",
@@ -117,7 +117,7 @@ and of tokens again.`,
 	}
 	f.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		a := &peerRun{env: e, flags: &f, cmd: cmd}
+		a := &peerRun{Env: e, flags: &f, cmd: cmd}
 		return a.run(cmd.Context())
 	}
 	return cmd
@@ -125,7 +125,7 @@ and of tokens again.`,
 
 // peerRun is a process of "superpeer agent".
 type peerRun struct {
-	env
+	cli.Env
 	flags *peerFlags
 	cmd   *cobra.Command
 	log   *slog.Logger
@@ -139,7 +139,7 @@ func (a *peerRun) run(ctx context.Context) error {
 	signals := make(chan os.Signal, 4) // caught before anything is announced
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(signals)
-	log, err := a.flags.output.Open(a.stderr)
+	log, err := a.flags.output.Open(a.Stderr)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (a *peerRun) print(ready peeragent.Line) {
 	case "json":
 		write = peeragent.Line.WriteJSON
 	}
-	unread := write(ready, a.stdout)
+	unread := write(ready, a.Stdout)
 	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, a.node.Watch) {
 		if unread != nil {
 			a.log.Warn("events are not printed any more: standard output has no reader", "error", unread)
@@ -291,6 +291,6 @@ func (a *peerRun) print(ready peeragent.Line) {
 			a.log.Warn(tooSlow)
 			l = peeragent.BehindLine(a.node.ID(), time.Now())
 		}
-		unread = write(l, a.stdout)
+		unread = write(l, a.Stdout)
 	}
 }

@@ -367,7 +367,7 @@ func wellFormed(text string) error {
 func runCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(t.Context(), args, env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
+	code := run(t.Context(), args, cli.Env{Stdout: &out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }})
 	return code, out.String() + errs.String()
 }
 

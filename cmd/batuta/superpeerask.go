@@ -9,27 +9,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/ask"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // newPeerAsking makes a command that asks a super peer's agent, which is where that is by default.
-func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking, *api.Client) error) *cobra.Command {
-	e.agent = defaultPeerHTTP
-	cmd = newAskingCommand(e, cmd, ask)
+func newPeerAsking(e cli.Env, cmd *cobra.Command, do func(context.Context, *ask.Command, *api.Client) error) *cobra.Command {
+	e.Agent = defaultPeerHTTP
+	cmd = ask.New(e, cmd, do)
 	cmd.Annotations = nil // the system's file is of a member of an election
 	cmd.Flags().Lookup("agent").Usage = "`HOST:PORT` or unix:PATH of a node's HTTP API, as in its ready event (default " + defaultPeerHTTP + ")"
 	return cmd
 }
 
-func newSuperpeerStatusCommand(e env) *cobra.Command {
+func newSuperpeerStatusCommand(e cli.Env) *cobra.Command {
 	return newPeerAsking(e, &cobra.Command{
 		Use:   "status",
 		Short: "Show a node's view of its overlay and of what super peers must meet",
 		Example: `  batuta superpeer status
   batuta superpeer status --agent 127.0.0.1:7701 --json`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/status", func(s superpeer.Status) error { return printPeer(a.stdout, &s) })
+	}, func(ctx context.Context, a *ask.Command, c *api.Client) error {
+		return ask.Get(ctx, a, c, "/v1/status", func(s superpeer.Status) error { return printPeer(a.Stdout, &s) })
 	})
 }
 
@@ -68,18 +70,18 @@ func printPeer(w io.Writer, s *superpeer.Status) error {
 	return out.Flush()
 }
 
-func newSuperpeerWatchCommand(e env) *cobra.Command {
+func newSuperpeerWatchCommand(e cli.Env) *cobra.Command {
 	return newPeerAsking(e, &cobra.Command{
 		Use:   "watch",
 		Short: "Print what happens to a node, first what holds now, until interrupted",
 		Example: `  batuta superpeer watch
   batuta superpeer watch --agent 127.0.0.1:7701 --json | jq .home`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return c.Watch(ctx, nil, each(a, func(l peeragent.Line) error { return l.WriteText(a.stdout) }))
+	}, func(ctx context.Context, a *ask.Command, c *api.Client) error {
+		return c.Watch(ctx, nil, ask.Each(a, func(l peeragent.Line) error { return l.WriteText(a.Stdout) }))
 	})
 }
 
-func newSuperpeerMapCommand(e env) *cobra.Command {
+func newSuperpeerMapCommand(e cli.Env) *cobra.Command {
 	return newPeerAsking(e, &cobra.Command{
 		Use:   "map",
 		Short: "Draw which super peer serves which nodes",
@@ -89,7 +91,7 @@ nodes where their coordinates put them, each joined to its super peer. With
 node of --membership core knows 32 super peers at most: ask a super peer for all.`,
 		Example: `  batuta superpeer map --agent 127.0.0.1:7701 > overlay.svg
   batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/map", func(chart peeragent.Chart) error { return chart.WriteSVG(a.stdout) })
+	}, func(ctx context.Context, a *ask.Command, c *api.Client) error {
+		return ask.Get(ctx, a, c, "/v1/map", func(chart peeragent.Chart) error { return chart.WriteSVG(a.Stdout) })
 	})
 }

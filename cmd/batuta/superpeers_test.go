@@ -17,7 +17,7 @@ import (
 func superpeers(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	e := env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }}
+	e := cli.Env{Stdout: &out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }}
 	code = run(t.Context(), append([]string{"sim", "superpeers"}, args...), e)
 	return code, out.String(), errs.String()
 }

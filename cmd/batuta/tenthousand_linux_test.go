@@ -180,7 +180,7 @@ func awaitAgents(t *testing.T, c *crew) {
 		for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 			out := &strings.Builder{}
 			e := silent()
-			e.stdout = out
+			e.Stdout = out
 			if run(t.Context(), []string{"leader", "--agent", c.http[at]}, e); strings.TrimSpace(out.String()) == "3" {
 				break
 			}

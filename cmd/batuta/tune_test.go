@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -42,7 +43,7 @@ func TestTuneTellsWhatItHasSeen(t *testing.T) {
 		defer server.Close()
 		var out bytes.Buffer
 		code := run(ctx, []string{"tune", "--for", "1h", "--http", strings.TrimPrefix(server.URL, "http://")},
-			env{stdout: &out, stderr: &out, lookup: func(string) (string, bool) { return "", false }})
+			cli.Env{Stdout: &out, Stderr: &out, Lookup: func(string) (string, bool) { return "", false }})
 		if code != tt.code || !strings.Contains(out.String(), tt.says) {
 			t.Errorf("%s: exit code %d, want %d and %q: %s", tt.name, code, tt.code, tt.says, out.String())
 		}

@@ -2,16 +2,17 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
-func newVersionCommand(e env) *cobra.Command {
+func newVersionCommand(e cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "version",
@@ -20,32 +21,21 @@ func newVersionCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return json.NewEncoder(e.stdout).Encode(map[string]string{
+				return json.NewEncoder(e.Stdout).Encode(map[string]string{
 					"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
 			}
-			_, err := io.WriteString(e.stdout, versionLine())
+			_, err := io.WriteString(e.Stdout, versionLine())
 			return err
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 // versionLine is what "batuta version" and "batuta --version" print.
 func versionLine() string {
 	return fmt.Sprintf("batuta %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// jsonFlag adds --json, which turns an answer into JSON.
-func jsonFlag(cmd *cobra.Command, v *bool) {
-	cmd.Flags().BoolVar(v, "json", false, "print JSON")
-	cmd.Flags().FuncP("output", "o", "print in `MODE` text, json or jsonl; --json is json", func(mode string) error {
-		if *v = mode == "json" || mode == "jsonl"; !*v && mode != "text" {
-			return errors.New("use text, json or jsonl")
-		}
-		return nil
-	})
 }
 
 // release is the version of a package's build (-ldflags "-X main.release=…").

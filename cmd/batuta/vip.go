@@ -20,7 +20,7 @@ import (
 // ended, or the agent was killed. It needs a few milliseconds.
 const lastTime = 500 * time.Millisecond
 
-func newVIPCommand(e env) *cobra.Command {
+func newVIPCommand(e cli.Env) *cobra.Command {
 	var f agentFlags
 	var dev string
 	cmd := &cobra.Command{
@@ -59,14 +59,14 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 		if err := vip.Check(c); err != nil {
 			return cli.Exit(cli.Usage, err)
 		}
-		c.Log = slog.New(slog.NewTextHandler(e.stderr, nil))
+		c.Log = slog.New(slog.NewTextHandler(e.Stderr, nil))
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
 		j := &job{argv: append([]string{self, "hold-address", "--dev", dev}, args...), grace: lastTime, last: lastTime,
 			clear: func() error { return vip.Clear(c) }}
-		a := &agentRun{env: e, flags: &f, cmd: cmd, job: j}
+		a := &agentRun{Env: e, flags: &f, cmd: cmd, job: j}
 		return a.run(cmd.Context())
 	}
 	return cmd
@@ -88,7 +88,7 @@ func vipConfig(dev string, args []string) (c vip.Config, err error) {
 }
 
 // newHoldAddressCommand is what "batuta vip" runs while it leads.
-func newHoldAddressCommand(e env) *cobra.Command {
+func newHoldAddressCommand(e cli.Env) *cobra.Command {
 	var dev string
 	cmd := &cobra.Command{
 		Use:     "hold-address",
@@ -108,11 +108,11 @@ func newHoldAddressCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func holdAddress(ctx context.Context, e env, dev string, args []string) error {
+func holdAddress(ctx context.Context, e cli.Env, dev string, args []string) error {
 	c, err := vipConfig(dev, args)
 	if err != nil {
 		return err
 	}
-	c.Log = slog.New(slog.NewTextHandler(e.stderr, nil)).With("token", os.Getenv("BATUTA_TOKEN"))
+	c.Log = slog.New(slog.NewTextHandler(e.Stderr, nil)).With("token", os.Getenv("BATUTA_TOKEN"))
 	return vip.Hold(ctx, c)
 }

@@ -89,8 +89,9 @@ var mayImport = map[string][]string{
 	"internal/api/journal":       {},
 	"internal/api/reply":         {"internal/web"},
 	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
+	"internal/command/ask":       {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/command/jobs", "internal/command/lock", "internal/net/security", "quorum"},
 	"internal/command/checking":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
-	"internal/command/cli":       {"election", "internal/api", "internal/api/access", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
+	"internal/command/cli":       {"election", "internal/api", "internal/api/access", "internal/command/hooks", "internal/command/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":   {"", "internal/api"},
 	"internal/command/floor":     {"internal/disk/datadir"},
 	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},
@@ -104,6 +105,7 @@ var mayImport = map[string][]string{
 	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule", "internal/command/systemd", "internal/core/attest", "internal/net/transport"},
 	"internal/command/run/*":     {},
 	"internal/command/schedule":  {"", "election"},
+	"internal/command/simulate":  {"election", "election/ring", "superpeer", "internal/command/algorithm", "internal/command/cli", "internal/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "internal/superpeer/live"},
 	"internal/command/systemd":   {},
 	"internal/command/vip":       {},
 	"cmd/batuta":                 {"*"},
@@ -243,7 +245,7 @@ func TestWhoImportsBatutaDoesNotCompileMemberlist(t *testing.T) {
 // overlayUsers are the commands and examples about super peers.
 func overlayUsers(path string) bool {
 	dir := filepath.ToSlash(filepath.Dir(path))
-	return slices.Contains([]string{"cmd/batuta", "internal/command/peeragent", "internal/superpeer/live", "examples/relay"}, dir)
+	return slices.Contains([]string{"cmd/batuta", "internal/command/peeragent", "internal/command/simulate", "internal/superpeer/live", "examples/relay"}, dir)
 }
 
 func allowed(dir, target string) bool {

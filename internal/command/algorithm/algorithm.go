@@ -14,6 +14,9 @@ import (
 // Names are those that [New] knows, the default first.
 func Names() []string { return []string{"bully", "ring", "chang-roberts", "quorum"} }
 
+// Usage is the help of a flag that names one.
+func Usage() string { return "elect by algorithm `NAME`: " + strings.Join(Names(), ", ") }
+
 // Probes are Bully's ways of asking, the default first.
 func Probes() []string { return []string{"descending", "all"} }
 

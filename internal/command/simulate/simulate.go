@@ -1,4 +1,6 @@
-package main
+// Package simulate has the commands that play elections without agents: the simulator, the lab in the browser, and
+// overlays of super peers.
+package simulate
 
 import (
 	"encoding/json"
@@ -20,7 +22,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-func newSimCommand(e env) *cobra.Command {
+// NewCommand makes "batuta sim".
+func NewCommand(e cli.Env) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "sim",
 		Short: "Simulate elections and faults",
@@ -31,7 +34,7 @@ every machine.`,
   batuta sim soak --seeds 1:100000
   batuta sim count --algorithm bully --nodes 9 --probe all --crashed 9
   batuta sim explore --nodes 3 --crashes 1 --restarts 1 --suspicions 1`,
-	}, newSimRunCommand(e), newSimSoakCommand(e), newSimExploreCommand(e), newSimCountCommand(e), newSimSuperpeersCommand(e))
+	}, newSimRunCommand(e), newSimSoakCommand(e), newSimExploreCommand(e), newSimCountCommand(e), NewSuperpeersCommand(e))
 }
 
 // labError maps the lab's errors to exit codes: a broken rule or
@@ -46,7 +49,7 @@ func labError(err error) error {
 	return cli.Usagef("%w", err)
 }
 
-func newSimCountCommand(e env) *cobra.Command {
+func newSimCountCommand(e cli.Env) *cobra.Command {
 	var c sim.CountConfig
 	var start, crashed []string
 	var order string
@@ -63,14 +66,14 @@ All begin as followers of the highest member.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithmUsage)
+	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithm.Usage())
 	f.IntVar(&c.Nodes, "nodes", 5, "`N` members, 1 to 10000")
 	f.StringVar(&c.Option, "probe", "descending", "ask higher members in `MODE` all or descending [bully]")
 	f.StringSliceVar(&start, "start", nil, "`LIST` of the IDs that start, or all (default the lowest alive)")
 	f.StringSliceVar(&crashed, "crashed", nil, "`LIST` of the IDs that have crashed unnoticed")
 	f.StringVar(&order, "order", "ascending", "order of the IDs on the ring, `MODE` ascending, descending or random")
 	f.Uint64Var(&c.Seed, "seed", 1, "`N` that the random order comes from")
-	jsonFlag(cmd, &asJSON)
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		maker, err := orderedMaker(c, order)
 		if err != nil {
@@ -85,16 +88,16 @@ All begin as followers of the highest member.`,
 			return labError(err)
 		}
 		if asJSON {
-			return json.NewEncoder(e.stdout).Encode(map[string]any{
+			return json.NewEncoder(e.Stdout).Encode(map[string]any{
 				"leader": r.Leader, "messages": r.Messages, "rounds": r.Rounds, "units": r.Units})
 		}
-		fmt.Fprintf(e.stdout, "leader %s after %d units of time\n", r.Leader, r.Units)
+		fmt.Fprintf(e.Stdout, "leader %s after %d units of time\n", r.Leader, r.Units)
 		total := 0
 		for _, kind := range slices.Sorted(maps.Keys(r.Messages)) {
-			fmt.Fprintf(e.stdout, "%-12s %d\n", strings.ToUpper(string(kind)), r.Messages[kind])
+			fmt.Fprintf(e.Stdout, "%-12s %d\n", strings.ToUpper(string(kind)), r.Messages[kind])
 			total += r.Messages[kind]
 		}
-		fmt.Fprintf(e.stdout, "%-12s %d\n", "in all", total)
+		fmt.Fprintf(e.Stdout, "%-12s %d\n", "in all", total)
 		return nil
 	}
 	return cmd

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"encoding/json"
@@ -17,13 +17,13 @@ import (
 )
 
 type simRun struct {
-	env
+	cli.Env
 	trace, json          bool
 	svg, mermaid, shiviz string
 }
 
-func newSimRunCommand(e env) *cobra.Command {
-	r := &simRun{env: e}
+func newSimRunCommand(e cli.Env) *cobra.Command {
+	r := &simRun{Env: e}
 	cmd := &cobra.Command{
 		Use:   "run FILE…",
 		Short: "Play scenario files",
@@ -45,7 +45,7 @@ Links are 1-3 for both ways and 1>3 for one; # begins a comment.
 	f.StringVar(&r.svg, "svg", "", "draw a space-time diagram into `FILE`")
 	f.StringVar(&r.mermaid, "mermaid", "", "write a Mermaid sequence diagram into `FILE`")
 	f.StringVar(&r.shiviz, "shiviz", "", "write a ShiViz log into `FILE`")
-	jsonFlag(cmd, &r.json)
+	cli.JSONFlag(cmd, &r.json)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		for _, file := range files {
 			if err := r.play(cmd, file); err != nil {
@@ -120,15 +120,15 @@ func (r *simRun) print(file string, o sim.Outcome, log *trace.Log, failure error
 		if r.trace {
 			p.Trace = log.Lines
 		}
-		return json.NewEncoder(r.stdout).Encode(p)
+		return json.NewEncoder(r.Stdout).Encode(p)
 	}
 	if r.trace {
-		fmt.Fprint(r.stdout, log.Text())
+		fmt.Fprint(r.Stdout, log.Text())
 	}
 	if failure == nil {
-		fmt.Fprintf(r.stdout, "ok    %s  (%v simulated)\n", file, o.Elapsed)
+		fmt.Fprintf(r.Stdout, "ok    %s  (%v simulated)\n", file, o.Elapsed)
 	} else {
-		fmt.Fprintf(r.stdout, "FAIL  %s\n", file)
+		fmt.Fprintf(r.Stdout, "FAIL  %s\n", file)
 	}
 	return nil
 }

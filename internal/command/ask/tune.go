@@ -1,4 +1,4 @@
-package main
+package ask
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
-func newTuneCommand(e env) *cobra.Command {
+func newTuneCommand(e cli.Env) *cobra.Command {
 	var lasts time.Duration
 	cmd := &cobra.Command{
 		Use:   "tune",
@@ -33,7 +33,7 @@ under real-time scheduling: run it there, as root.`,
   batuta tune --for 1h --agent 127.0.0.1:7503 --json`,
 	}
 	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "watch for `DURATION`, a second or more")
-	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
+	return New(e, cmd, func(ctx context.Context, a *Command, c *api.Client) error {
 		if lasts < time.Second {
 			return cli.Usagef("--for %v: watch for a second or more", lasts)
 		}
@@ -46,7 +46,7 @@ under real-time scheduling: run it there, as root.`,
 		}
 		seen.Smallest, seen.Recommended = seen.allows(1), seen.allows(4)
 		if a.json {
-			return cmp.Or(json.NewEncoder(a.stdout).Encode(seen), ended)
+			return cmp.Or(json.NewEncoder(a.Stdout).Encode(seen), ended)
 		}
 		return cmp.Or(seen.print(a), ended)
 	})
@@ -119,7 +119,7 @@ func (t *tuning) measure() (end func()) {
 		for {
 			due := time.Now().Add(nap)
 			sleep(nap)
-			ms = max(ms, milliseconds(time.Since(due)))
+			ms = max(ms, cli.Milliseconds(time.Since(due)))
 			select {
 			case <-over:
 				return ms
@@ -147,7 +147,7 @@ func (t *tuning) see(s api.Status, first bool) error {
 	if err != nil {
 		return err
 	}
-	t.Member, t.Role, t.Heartbeat, t.T = s.ID, s.Role, milliseconds(heartbeat), milliseconds(now.silence)
+	t.Member, t.Role, t.Heartbeat, t.T = s.ID, s.Role, cli.Milliseconds(heartbeat), cli.Milliseconds(now.silence)
 	if !first {
 		t.Silence = max(t.Silence, 1000*s.Rhythm.RecentSilence)
 		t.Stall = max(t.Stall, 1000*s.Rhythm.RecentStall)
@@ -175,8 +175,8 @@ func (s set) flags() string {
 	return fmt.Sprintf("--heartbeat %v --t-max %v --t-process %v\t(T = %v)", f(s.Heartbeat), f(s.TMax), f(s.TProcess), f(s.T))
 }
 
-func (t *tuning) print(a *asking) error {
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+func (t *tuning) print(a *Command) error {
+	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "watched\t%s, %s, for %.0f s; its heartbeat is %.4g ms, its T %.4g ms\n", t.Member, t.Role, t.Watched, t.Heartbeat, t.T)
 	fmt.Fprintf(out, "seen\tothers silent for %.1f ms at most, itself late by %.1f ms", t.Silence, t.Stall)
 	if t.RoundTrip > 0 {

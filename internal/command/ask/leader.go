@@ -1,157 +1,24 @@
-package main
+package ask
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/lock"
+	"github.com/spf13/cobra"
 )
 
-// asking is a command that asks an agent over HTTP.
-type asking struct {
-	env
-	http string
-	json bool
-	args []string
-
-	access accessFlags
-	let    api.Access
-
-	terminal bool // the answer is shown on a terminal
-}
-
-// newAskingCommand makes such a command; ask does its work.
-func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *asking, *api.Client) error) *cobra.Command {
-	a := &asking{env: e}
-	if cmd.Args == nil {
-		cmd.Args = cobra.NoArgs
-	}
-	a.register(cmd)
-	jsonFlag(cmd, &a.json)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.args = args
-		client, err := a.client()
-		if err != nil {
-			return err
-		}
-		if a.terminal = isTerminal(a.stdout); !a.json {
-			a.stdout = shownWriter{cli.Paint(a.stdout, a.terminal, e.lookup)}
-		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return ask(ctx, a, client)
-	}
-	return cmd
-}
-
-// newLockCommand is the same with signals that are the command's.
-func newLockCommand(e env) *cobra.Command {
-	a := &asking{env: e}
-	cmd, run := lock.NewCommand(guardLine(), e.stderr)
-	a.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := a.client()
-		if err != nil {
-			return err
-		}
-		return run(cmd.Context(), client)
-	}
-	return cmd
-}
-
-// register adds the flags that find an agent.
-func (a *asking) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.http, "agent", "", "`HOST:PORT` or unix:PATH of any agent's HTTP API, as in its ready event (default the http setting in "+systemConfig+", else "+defaultHTTP+")")
-	cli.Alias(cmd.Flags(), "agent", "http")
-	cmd.Annotations = map[string]string{cli.Asks: "an agent"}
-	a.access.register(cmd.Flags())
-}
-
-// client is of the agent that is asked.
-func (a *asking) client() (*api.Client, error) {
-	if a.http == "" || strings.HasSuffix(a.http, ":0") { // a file may leave the port open
-		a.http = a.env.agent
-	}
-	var err error
-	if a.let, err = a.access.access(); err != nil {
-		return nil, err
-	}
-	client, err := api.NewClient(a.http, a.let)
-	if err != nil {
-		return nil, cli.Usagef("--agent: %w", err)
-	}
-	return client, nil
-}
-
-// shownWriter escapes what an agent sends and does not print: ids, addresses and
-// reasons come from remote machines, and must not steer this terminal.
-type shownWriter struct{ io.Writer }
-
-// Write takes whole texts: no character is split between two.
-func (w shownWriter) Write(p []byte) (int, error) {
-	lines := strings.Split(string(p), "\n")
-	for i, line := range lines {
-		lines[i] = election.Shown(line)
-	}
-	if _, err := io.WriteString(w.Writer, strings.Join(lines, "\n")); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// get asks path and prints the answer: as it came with --json, else by text.
-func get[T any](ctx context.Context, a *asking, c *api.Client, path string, text func(T) error) error {
-	var raw json.RawMessage
-	if err := c.Get(ctx, path, &raw); err != nil {
-		return err
-	}
-	if a.json {
-		return a.printRaw(raw)
-	}
-	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
-	}
-	return text(v)
-}
-
-// each prints the lines of a stream: as they come with --json, else by text.
-func each[T any](a *asking, text func(T) error) func(line []byte) error {
-	return func(line []byte) error {
-		if a.json {
-			return a.printRaw(line)
-		}
-		var v T
-		if err := json.Unmarshal(line, &v); err != nil {
-			return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
-		}
-		return text(v)
-	}
-}
-
-func (a *asking) printRaw(raw json.RawMessage) error {
-	_, err := fmt.Fprintf(a.stdout, "%s\n", strings.TrimSpace(string(raw)))
-	return err
-}
-
-func newLeaderCommand(e env) *cobra.Command {
+func newLeaderCommand(e cli.Env) *cobra.Command {
 	var key, name string
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "leader",
 		Short: "Print the leader's ID (exit code 3 if there is none)",
 		Long: `leader prints the leader's id, or with --meta KEY what the leader publishes under
@@ -162,8 +29,8 @@ the leader of a named election; exit code 5 when there is none of that name.`,
   curl -fsS "$(batuta leader --meta url)/orders"
   batuta leader --election shard-17
   test "$(batuta leader --agent 127.0.0.1:7501)" = "$(hostname)" && echo here`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		if err := checkElection(name); err != nil {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
+		if err := cli.CheckElection(name); err != nil {
 			return err
 		}
 		path := "/v1/leader"
@@ -193,8 +60,8 @@ the leader of a named election; exit code 5 when there is none of that name.`,
 	return cmd
 }
 
-func newResignCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+func newResignCommand(e cli.Env) *cobra.Command {
+	return New(e, &cobra.Command{
 		Use:   "resign",
 		Short: "Make the leader step down",
 		Long: `resign makes the leader of the cluster's own election step down, after its work has stopped.
@@ -204,7 +71,7 @@ leads next. Exit code 3 when no leader is known.
 An answer that is lost on its way, or comes too late, is exit code 1: the leader may have
 resigned. See which member leads before you ask again.`,
 		Example: "  batuta resign --agent 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		var raw json.RawMessage
 		if err := c.Post(ctx, "/v1/resign", &raw); err != nil {
 			return err
@@ -219,9 +86,9 @@ resigned. See which member leads before you ask again.`,
 	})
 }
 
-func newPauseCommand(e env) *cobra.Command {
+func newPauseCommand(e cli.Env) *cobra.Command {
 	var length time.Duration
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "pause",
 		Short: "Keep the leader during maintenance",
 		Long: `pause keeps the cluster's own election with its leader: no other member takes over, whether
@@ -231,7 +98,7 @@ may be asked. All members report the pause, and it ends by itself after --for, o
 batuta resign and batuta transfer still move leadership. Exit code 3 when no leader is known.`,
 		Example: `  batuta pause --for 30m --agent 127.0.0.1:7501
   batuta resume --agent 127.0.0.1:7502`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		if length <= 0 || length > election.MaxPause {
 			return cli.Usagef("--for %v: give a duration above zero, at most %v", length, election.MaxPause)
 		}
@@ -250,14 +117,14 @@ batuta resign and batuta transfer still move leadership. Exit code 3 when no lea
 	return cmd
 }
 
-func newResumeCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+func newResumeCommand(e cli.Env) *cobra.Command {
+	return New(e, &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause of the cluster",
 		Long: `resume ends what batuta pause has begun. Any agent may be asked. Without a leader the agent asked
 ends the pause, and the members elect a leader.`,
 		Example: "  batuta resume --agent 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		var raw json.RawMessage
 		if err := c.Post(ctx, "/v1/resume", &raw); err != nil {
 			return err
@@ -266,14 +133,14 @@ ends the pause, and the members elect a leader.`,
 	})
 }
 
-func newCampaignCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+func newCampaignCommand(e cli.Env) *cobra.Command {
+	return New(e, &cobra.Command{
 		Use:   "campaign",
 		Short: "Call an election",
 		Long: `campaign makes the member asked call an election, and a candidate again if it has resigned. The
 command prints which member leads then: a leader that is alive, and that no member outranks, stays.`,
 		Example: "  batuta campaign --agent 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		var raw json.RawMessage
 		var before api.Status
 		if err := c.Get(ctx, "/v1/status", &before); err != nil {
@@ -302,52 +169,10 @@ command prints which member leads then: a leader that is alive, and that no memb
 	})
 }
 
-// next is which member leads under an epoch above after, as the agent asked sees it.
-func next(ctx context.Context, c *api.Client, after uint64) string {
-	return settled(ctx, func(ctx context.Context) string {
-		var l api.Leader
-		if err := c.Get(ctx, "/v1/leader", &l); err != nil || l.Epoch <= after {
-			return ""
-		}
-		return leads(l.Leader, l.Epoch)
-	})
-}
-
-func leads(id string, epoch uint64) string { return fmt.Sprintf("%s leads, epoch %d", id, epoch) }
-
-const undecided = "no member leads yet"
-
-// settled is what look returns first that is not empty, within 4 s.
-func settled(ctx context.Context, look func(context.Context) string) string {
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
-	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		if outcome := look(ctx); outcome != "" {
-			return outcome
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return undecided
-		}
-	}
-}
-
-// report prints that something is done: the answer as it came with --json.
-func (a *asking) report(raw json.RawMessage, done string) error {
-	if a.json {
-		return a.printRaw(raw)
-	}
-	_, err := fmt.Fprintln(a.stdout, done)
-	return err
-}
-
-func newWatchCommand(e env) *cobra.Command {
+func newWatchCommand(e cli.Env) *cobra.Command {
 	var name string
 	var all bool
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "watch",
 		Short: "Stream events",
 		Long: `watch prints the events of an agent, one per line: of the cluster's own election, with
@@ -356,7 +181,7 @@ after the last event when the agent answers again within 5 s; else the exit code
 		Example: `  batuta watch --agent 127.0.0.1:7501
   batuta watch --election shard-17
   batuta watch --agent 127.0.0.1:7501 --json | jq .leader`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		of := url.Values{}
 		switch {
 		case all && name != "":
@@ -366,14 +191,14 @@ after the last event when the agent answers again within 5 s; else the exit code
 		case name != "":
 			of.Set("election", name)
 		}
-		if err := checkElection(name); err != nil {
+		if err := cli.CheckElection(name); err != nil {
 			return err
 		}
-		return c.Watch(ctx, of, each(a, func(l api.Line) error {
+		return c.Watch(ctx, of, Each(a, func(l api.Line) error {
 			if a.terminal {
-				return l.WriteShort(a.stdout)
+				return l.WriteShort(a.Stdout)
 			}
-			return l.WriteText(a.stdout)
+			return l.WriteText(a.Stdout)
 		}))
 	})
 	electionFlag(cmd, &name)

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 // labMemory: a search may use memory freely up to here; beyond, the collector works harder.
 const labMemory = 7 << 30
 
-func newSimSoakCommand(e env) *cobra.Command {
+func newSimSoakCommand(e cli.Env) *cobra.Command {
 	var c sim.SoakConfig
 	var seeds, faults, draws string
 	var asJSON, list bool
@@ -44,7 +44,7 @@ replays it.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithmUsage)
+	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithm.Usage())
 	f.StringVar(&c.Option, "probe", "", "ask higher members in `MODE` all or descending (default both in turn) [bully]")
 	f.IntVar(&c.Nodes, "nodes", 5, "`N` members, 1 to 50")
 	f.StringVar(&seeds, "seeds", "1:10000", "play the seeds `FROM:TO`, both included")
@@ -52,15 +52,15 @@ replays it.`,
 	f.StringVar(&draws, "draw", "", "vary `LIST`: "+words(sim.Draws())+"; all; or none (default "+words(sim.DefaultDraws())+")")
 	f.IntVar(&c.PerRun, "faults-per-run", 10, "`N` faults in a schedule, 1 to 1000")
 	f.BoolVar(&list, "list", false, "print each seed that fails, up to 1000, and the rule that it broke")
-	jsonFlag(cmd, &asJSON)
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := soakFlags(&c, seeds, faults, draws); err != nil {
 			return err
 		}
-		ctx, stop := interruptible(cmd.Context())
+		ctx, stop := cli.Interruptible(cmd.Context())
 		defer stop()
 		defer debug.SetGCPercent(debug.SetGCPercent(400))
-		bar := newProgress(e.stderr)
+		bar := newProgress(e.Stderr)
 		c.Progress = func(r sim.SoakResult) {
 			bar.show(float64(r.Schedules)/float64(c.To-c.From+1), func(seconds float64) string {
 				return fmt.Sprintf("%d schedules, %.0f/s, %d violations", r.Schedules, float64(r.Schedules)/seconds, r.Violations)
@@ -148,7 +148,7 @@ func allFaults() []scenario.Verb {
 	return slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults())
 }
 
-func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {
+func reportSoak(e cli.Env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {
 	if asJSON {
 		answer := map[string]any{
 			"schedules": r.Schedules, "violations": r.Violations, "seconds": seconds,
@@ -161,13 +161,13 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 		if list {
 			answer["failing"] = r.Failing
 		}
-		if err := json.NewEncoder(e.stdout).Encode(answer); err != nil {
+		if err := json.NewEncoder(e.Stdout).Encode(answer); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(e.stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most; seed %d took %.0f %% of its bound\n",
+		fmt.Fprintf(e.Stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most; seed %d took %.0f %% of its bound\n",
 			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond), r.Slowest, 100*r.Share)
-		showFailing(e.stdout, r, list)
+		showFailing(e.Stdout, r, list)
 	}
 	if len(r.Failing) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 		return fmt.Errorf("seed %d broke a rule once and does not again", first)
 	}
 	v.Replay = soakReplay(c, first)
-	fmt.Fprintf(e.stderr, "seed %d, shrunk; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", first, s)
+	fmt.Fprintf(e.Stderr, "seed %d, shrunk; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", first, s)
 	return v
 }
 
@@ -213,7 +213,7 @@ func soakReplay(c sim.SoakConfig, seed uint64) string {
 	return b
 }
 
-func newSimExploreCommand(e env) *cobra.Command {
+func newSimExploreCommand(e cli.Env) *cobra.Command {
 	var c explore.Config
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -229,7 +229,7 @@ member that is stopped, and goes on, at any moment.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithmUsage)
+	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithm.Usage())
 	f.StringVar(&c.Option, "probe", "descending", "ask higher members in `MODE` all or descending [bully]")
 	f.IntVar(&c.Nodes, "nodes", 3, "`N` members, 1 to 8")
 	f.IntVar(&c.Crashes, "crashes", 1, "`N` crashes at most")
@@ -238,9 +238,9 @@ member that is stopped, and goes on, at any moment.`,
 	f.IntVar(&c.Initiators, "initiators", 0, "`N` elections at most that are called without a suspicion")
 	f.IntVar(&c.Epochs, "epochs", 0, "stop where epochs lie `N` apart (default never)")
 	f.Uint64Var(&c.States, "states", 0, "stop after `N` states (default never)")
-	jsonFlag(cmd, &asJSON)
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := interruptible(cmd.Context())
+		ctx, stop := cli.Interruptible(cmd.Context())
 		defer stop()
 		defer debug.SetGCPercent(debug.SetGCPercent(300))
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
@@ -248,7 +248,7 @@ member that is stopped, and goes on, at any moment.`,
 		if !c.OwnRounds && !cmd.Flags().Changed("probe") {
 			c.Option = ""
 		}
-		bar := newProgress(e.stderr)
+		bar := newProgress(e.Stderr)
 		c.Progress = func(r explore.Result) {
 			bar.show(-1, func(seconds float64) string {
 				return fmt.Sprintf("%d states, depth %d, %.0f states/s", r.States, r.Depth, float64(r.States)/seconds)
@@ -264,13 +264,13 @@ member that is stopped, and goes on, at any moment.`,
 	return cmd
 }
 
-func reportExplore(e env, r explore.Result, seconds float64, asJSON bool) error {
+func reportExplore(e cli.Env, r explore.Result, seconds float64, asJSON bool) error {
 	violations := 0
 	if r.Violation != nil {
 		violations = 1
 	}
 	if asJSON {
-		if err := json.NewEncoder(e.stdout).Encode(map[string]any{
+		if err := json.NewEncoder(e.Stdout).Encode(map[string]any{
 			"states": r.States, "depth": r.Depth, "complete": r.Complete, "violations": violations,
 			"seconds": seconds, "per_second": float64(r.States) / seconds,
 		}); err != nil {
@@ -278,11 +278,11 @@ func reportExplore(e env, r explore.Result, seconds float64, asJSON bool) error 
 		}
 	} else {
 		end := map[bool]string{true: "complete", false: "not to the end"}[r.Complete]
-		fmt.Fprintf(e.stdout, "%d states, depth %d, %s, %d violations, %.1f s (%.0f states/s)\n",
+		fmt.Fprintf(e.Stdout, "%d states, depth %d, %s, %d violations, %.1f s (%.0f states/s)\n",
 			r.States, r.Depth, end, violations, seconds, float64(r.States)/seconds)
 	}
 	if r.Violation != nil {
-		fmt.Fprintf(e.stderr, "the shortest way there; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", r.Scenario)
+		fmt.Fprintf(e.Stderr, "the shortest way there; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", r.Scenario)
 		return r.Violation
 	}
 	if !r.Complete {
@@ -302,7 +302,7 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress {
 	p := &progress{began: time.Now()}
-	if isTerminal(w) {
+	if cli.IsTerminal(w) {
 		p.to = w
 	}
 	return p

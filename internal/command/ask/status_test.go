@@ -1,14 +1,13 @@
-package main
+package ask
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // What status promises of a quorum names what it assumes: with --takeover refused, whatever
@@ -60,7 +59,7 @@ func TestRefusalsAreShown(t *testing.T) {
 // Two followers do not talk to each other: how long that is so must not read as an alarm.
 func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 	var b strings.Builder
-	a := asking{env: env{stdout: &b}}
+	a := Command{Env: cli.Env{Stdout: &b}}
 	before := api.Stamp{Time: time.Now().Add(-88 * time.Second)}
 	if err := a.printMembers(api.Status{Members: []api.Member{{ID: "1", State: "up", LastSeen: before, Indirect: true}, {ID: "2", State: "down", LastSeen: before}, {ID: "3", State: "added"}}}); err != nil {
 		t.Fatal(err)
@@ -71,18 +70,4 @@ func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 			t.Errorf("%q does not say %q", rows[i], want)
 		}
 	}
-}
-
-// A secret on a command line is seen by every user of the machine, and "config show" prints it: a flag names
-// the file that has it.
-func TestNoFlagHasASecret(t *testing.T) {
-	var fs pflag.FlagSet
-	new(settings).register(&fs)
-	fs.VisitAll(func(f *pflag.Flag) {
-		for _, word := range []string{"secret", "password", "passphrase"} {
-			if strings.Contains(f.Name, word) && !strings.HasSuffix(f.Name, "-file") {
-				t.Errorf("--%s: let the flag name a file", f.Name)
-			}
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 )
 
 type labCommand struct {
-	env
+	cli.Env
 	http, static string
 	open         bool
 	incident     []byte // to open; nil: none
@@ -38,8 +38,9 @@ func (c *labCommand) readIncident(file string) (err error) {
 	return nil
 }
 
-func newLabCommand(e env) *cobra.Command {
-	c := &labCommand{env: e}
+// NewLabCommand makes "batuta lab".
+func NewLabCommand(e cli.Env) *cobra.Command {
+	c := &labCommand{Env: e}
 	cmd := &cobra.Command{
 		Use:   "lab [FILE]",
 		Short: "Watch and break elections in the browser",
@@ -97,7 +98,7 @@ func (c *labCommand) run(ctx context.Context) error {
 		if err := lab.Write(c.static, site); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.stdout, "the lab is in %s: serve it by any web server\n", c.static)
+		fmt.Fprintf(c.Stdout, "the lab is in %s: serve it by any web server\n", c.static)
 		return nil
 	}
 	return c.serve(ctx, l, site.Handler())
@@ -111,10 +112,10 @@ func (c *labCommand) serve(ctx context.Context, l net.Listener, page http.Handle
 	server := &http.Server{Handler: page, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
-	fmt.Fprintf(c.stdout, "lab: %s\n", url)
+	fmt.Fprintf(c.Stdout, "lab: %s\n", url)
 	if c.open {
 		if err := openBrowser(url); err != nil {
-			fmt.Fprintf(c.stderr, "no browser could be opened (%v): open the address above\n", err)
+			fmt.Fprintf(c.Stderr, "no browser could be opened (%v): open the address above\n", err)
 		}
 	}
 	select {

@@ -1,14 +1,11 @@
-package main
+package ask
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,8 +17,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
-func newMembersCommand(e env) *cobra.Command {
-	cmd := newAskingCommand(e, &cobra.Command{
+func newMembersCommand(e cli.Env) *cobra.Command {
+	cmd := New(e, &cobra.Command{
 		Use:   "members",
 		Short: "List, add or remove members",
 		Long: `members lists the members as the agent asked sees them; add and remove change the list.
@@ -29,19 +26,19 @@ The states are those that the leader publishes. LAST SEEN is when the agent aske
 message from a member; it is "-" between two followers, which exchange none while idle.
 MARK marks the leader, and the member asked. METADATA is what members publish (--meta).`,
 		Example: "  batuta members --agent 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		if a.json {
-			return get[[]api.Member](ctx, a, c, "/v1/members", nil)
+			return Get[[]api.Member](ctx, a, c, "/v1/members", nil)
 		}
-		return get(ctx, a, c, "/v1/status", a.printMembers)
+		return Get(ctx, a, c, "/v1/status", a.printMembers)
 	})
 	cmd.AddCommand(newMembersAddCommand(e), newMembersRemoveCommand(e))
 	return cmd
 }
 
 // printMembers prints the members of a status.
-func (a *asking) printMembers(s api.Status) error {
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+func (a *Command) printMembers(s api.Status) error {
+	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	head, publishes := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tELIGIBILITY\tEPOCH\tLAST SEEN", slices.ContainsFunc(s.Members, func(m api.Member) bool { return len(m.Meta) > 0 })
 	reaps := slices.ContainsFunc(s.Members, func(m api.Member) bool { return !m.ReapedAt.IsZero() })
 	if reaps {
@@ -87,7 +84,7 @@ func mark(s api.Status, id string) string {
 	return "-"
 }
 
-func newMembersAddCommand(e env) *cobra.Command {
+func newMembersAddCommand(e cli.Env) *cobra.Command {
 	var priority int
 	cmd := &cobra.Command{
 		Use:   "add ID=HOST:PORT",
@@ -101,13 +98,13 @@ Without it what is known of its priority stays.`,
 		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
 	}
 	cmd.Flags().IntVar(&priority, "priority", 0, "rank of the member, `N` (default what is known)")
-	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
-		m, err := parseMember("member", a.args[0])
+	return New(e, cmd, func(ctx context.Context, a *Command, c *api.Client) error {
+		id, addr, err := cli.Member("member", a.args[0])
 		if err != nil {
 			return err
 		}
 		var raw json.RawMessage
-		place := api.Place{ID: string(m.ID), Address: m.Addr}
+		place := api.Place{ID: string(id), Address: addr}
 		if cmd.Flags().Changed("priority") {
 			place.Priority = &priority
 		}
@@ -170,7 +167,7 @@ func starting(s api.Status, p api.Place) string {
 	return line + map[string]string{"secret": " --secret-file FILE", "tls": " --tls-cert FILE --tls-key FILE --tls-ca FILE"}[s.Security]
 }
 
-func newMembersRemoveCommand(e env) *cobra.Command {
+func newMembersRemoveCommand(e cli.Env) *cobra.Command {
 	var force, yes bool
 	cmd := &cobra.Command{
 		Use:   "remove ID",
@@ -191,7 +188,7 @@ of the others again, with their data directories, or see batuta recover.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; no member leads until more are back")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before the last member is removed, or the last majority of a quorum")
-	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
+	return New(e, cmd, func(ctx context.Context, a *Command, c *api.Client) error {
 		id := a.args[0]
 		var s api.Status
 		if err := c.Get(ctx, "/v1/status", &s); err != nil {
@@ -215,15 +212,6 @@ of the others again, with their data directories, or see batuta recover.`,
 		}
 		return a.report(raw, done)
 	})
-}
-
-// ago is how long ago t was: to the millisecond within ten seconds, then to the second.
-func ago(t time.Time) string {
-	since, to := max(0, time.Since(t)), time.Second
-	if since < 10*time.Second {
-		to = time.Millisecond
-	}
-	return since.Round(to).String() + " ago"
 }
 
 // lossOf is what the cluster loses with a member, if that is more than the member.
@@ -253,24 +241,16 @@ func lossOf(s api.Status, id string) string {
 }
 
 // confirmed asks the user, if there is a terminal; an interrupt is a no.
-func (a *asking) confirmed(ctx context.Context, question string) bool {
-	if a.confirm == nil {
+func (a *Command) confirmed(ctx context.Context, question string) bool {
+	if a.Confirm == nil {
 		return false
 	}
 	answer := make(chan bool, 1)
-	go func() { answer <- a.confirm(question) }()
+	go func() { answer <- a.Confirm(question) }()
 	select {
 	case yes := <-answer:
 		return yes
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// confirmed asks a question on out, and reports whether the line read from in is a yes.
-func confirmed(in io.Reader, out io.Writer, question string) bool {
-	fmt.Fprintf(out, "%s [y/N] ", question)
-	line, _ := bufio.NewReader(in).ReadString('\n') // no line is no answer
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }

@@ -1,4 +1,4 @@
-package main
+package ask
 
 import (
 	"cmp"
@@ -18,11 +18,10 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
-func newElectionsCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+func newElectionsCommand(e cli.Env) *cobra.Command {
+	return New(e, &cobra.Command{
 		Use:   "elections",
 		Short: "List named elections",
 		Long: `elections lists the named elections of the cluster, as the agent asked sees them: those
@@ -31,10 +30,10 @@ has a leader of its own, marked "(asked)" where that is the member asked; the cl
 election is not among them.`,
 		Example: `  batuta elections --agent 127.0.0.1:7501
   batuta elections --json | jq -r '.[] | select(.leader == "2") | .name'`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/elections", func(list []api.NamedElection) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
+		return Get(ctx, a, c, "/v1/elections", func(list []api.NamedElection) error {
 			if len(list) == 0 {
-				fmt.Fprintln(a.stderr, "no named elections; batuta run --election NAME and batuta lock NAME begin one")
+				fmt.Fprintln(a.Stderr, "no named elections; batuta run --election NAME and batuta lock NAME begin one")
 				return nil
 			}
 			var s api.Status
@@ -47,8 +46,8 @@ election is not among them.`,
 }
 
 // printElections prints a list of elections, as the member asked sees them.
-func (a *asking) printElections(list []api.NamedElection, asked string) error {
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+func (a *Command) printElections(list []api.NamedElection, asked string) error {
+	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "ELECTION\tSEAT\tLEADER\tEPOCH\tADDRESS\tSINCE")
 	for _, e := range list {
 		since := "-"
@@ -69,34 +68,9 @@ func (a *asking) printElections(list []api.NamedElection, asked string) error {
 	return out.Flush()
 }
 
-// electionFlag adds --election to a command that asks; what a file or a variable has there
-// is a member's own.
-func electionFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "election", "", "`NAME` of a named election, see batuta elections (default the cluster's own)")
-	cli.ByHand(cmd.Flags(), "election")
-}
-
-func checkElection(name string) error {
-	if name == "" {
-		return nil
-	}
-	if _, err := named.Name(name); err != nil {
-		return cli.Usagef("%w", err)
-	}
-	return nil
-}
-
-// missing adds where to look for what the agent does not know.
-func missing(err error, list string) error {
-	if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusNotFound {
-		return fmt.Errorf("%w; %s", err, list)
-	}
-	return err
-}
-
-func newTransferCommand(e env) *cobra.Command {
+func newTransferCommand(e cli.Env) *cobra.Command {
 	var name string
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "transfer ID",
 		Short: "Hand leadership to a member",
 		Long: `transfer hands leadership over to one member: the leader's work is stopped first, and the
@@ -111,12 +85,12 @@ code 1: see which member leads before you ask again.`,
 		Example: `  batuta transfer 2 --agent 127.0.0.1:7501
   batuta transfer 2 --election shard-17 --agent 127.0.0.1:7501`,
 		Args: cli.Exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		id := a.args[0]
 		if _, err := election.ParseID(id); err != nil {
 			return cli.Usagef("%w", err)
 		}
-		if err := checkElection(name); err != nil {
+		if err := cli.CheckElection(name); err != nil {
 			return err
 		}
 		lists := "batuta members lists them"
@@ -140,10 +114,10 @@ code 1: see which member leads before you ask again.`,
 	return cmd
 }
 
-func newDrainCommand(e env) *cobra.Command {
+func newDrainCommand(e cli.Env) *cobra.Command {
 	var force bool
 	var wait time.Duration
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "drain ID",
 		Short: "Move named elections off a member",
 		Long: `drain moves the named elections away from a member, each when its work there has stopped,
@@ -159,7 +133,7 @@ too, and no member leads them.`,
 		Example: `  batuta drain 3 --agent 127.0.0.1:7501 && ssh host3 reboot
   batuta undrain 3 --agent 127.0.0.1:7501`,
 		Args: cli.Exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		id := a.args[0]
 		if _, err := election.ParseID(id); err != nil {
 			return cli.Usagef("%w", err)
@@ -198,7 +172,7 @@ too, and no member leads them.`,
 const drainedEvery = 100 * time.Millisecond
 
 // awaitDrained waits until that member leads no named election, as the agent asked sees it.
-func (a *asking) awaitDrained(ctx context.Context, c *api.Client, id string, wait time.Duration) error {
+func (a *Command) awaitDrained(ctx context.Context, c *api.Client, id string, wait time.Duration) error {
 	over := time.After(wait)
 	look := time.NewTicker(drainedEvery)
 	defer look.Stop()
@@ -267,14 +241,14 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func newUndrainCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+func newUndrainCommand(e cli.Env) *cobra.Command {
+	return New(e, &cobra.Command{
 		Use:     "undrain ID",
 		Short:   "Let a drained member lead named elections again",
 		Long:    "undrain ends what batuta drain has begun: the member gets its share of the named elections again.",
 		Example: "  batuta undrain 3 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		if _, err := election.ParseID(a.args[0]); err != nil {
 			return cli.Usagef("%w", err)
 		}

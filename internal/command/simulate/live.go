@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"cmp"
@@ -17,7 +17,8 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-func newBenchSuperpeersCommand(e env) *cobra.Command {
+// NewLiveCommand makes "batuta bench superpeers".
+func NewLiveCommand(e cli.Env) *cobra.Command {
 	var o live.Options
 	var rtt, method, members string
 	var asJSON, quiet bool
@@ -43,9 +44,9 @@ seed. 500 nodes take about half of a processor.`,
 					o.Kills[0].Share = 0.1
 				}
 			}
-			if !quiet && isTerminal(e.stderr) {
+			if !quiet && cli.IsTerminal(e.Stderr) {
 				o.Each = func(s live.Sample) {
-					fmt.Fprintf(e.stderr, "\rround %d: %d of %d super peers, %d not served, mean %.1f ms   ", s.Round, s.Live, s.Wanted, s.Unserved, s.Mean)
+					fmt.Fprintf(e.Stderr, "\rround %d: %d of %d super peers, %d not served, mean %.1f ms   ", s.Round, s.Live, s.Wanted, s.Unserved, s.Mean)
 				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -54,7 +55,7 @@ seed. 500 nodes take about half of a processor.`,
 			if err != nil {
 				return err
 			}
-			return printLive(e.stdout, r, asJSON)
+			return printLive(e.Stdout, r, asJSON)
 		},
 	}
 	flags := cmd.Flags()
@@ -71,7 +72,7 @@ seed. 500 nodes take about half of a processor.`,
 	flags.IntVar(&kill, "kill-at", 0, "in round `N` kill a tenth of the nodes, or --kill-supers, without notice; 0 for never")
 	flags.IntVar(&supers, "kill-supers", 0, "kill `N` super peers then, and no other nodes")
 	flags.Uint64Var(&o.Seed, "seed", 1, "`N` that everything random comes from")
-	jsonFlag(cmd, &asJSON)
+	cli.JSONFlag(cmd, &asJSON)
 	flags.BoolVar(&quiet, "no-progress", false, "show no progress")
 	return cmd
 }

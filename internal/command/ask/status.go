@@ -1,4 +1,4 @@
-package main
+package ask
 
 import (
 	"cmp"
@@ -26,12 +26,12 @@ import (
 	"github.com/batuta-dev/batuta/quorum"
 )
 
-func newStatusCommand(e env) *cobra.Command {
+func newStatusCommand(e cli.Env) *cobra.Command {
 	var also []string
 	var all bool
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "status",
-		Short: "Show who leads, since when, and why",
+		Short: "Show the leader, since when, and why",
 		Long: `status asks one agent, and with --also further ones. It prints which member leads, since when
 and why; whether the agents asked agree; how long a failover takes with this
 configuration, and what is promised.
@@ -43,10 +43,10 @@ HTTP API (--http-advertise) is asked for its whole status, without a token.`,
   batuta status --all
   batuta status --agent 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
   BATUTA_AGENT=127.0.0.1:7501 batuta status --json`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		var s api.Status
 		if a.json && !all {
-			return get[api.Status](ctx, a, c, "/v1/status", nil)
+			return Get[api.Status](ctx, a, c, "/v1/status", nil)
 		}
 		if err := c.Get(ctx, "/v1/status", &s); err != nil {
 			return err
@@ -75,12 +75,12 @@ HTTP API (--http-advertise) is asked for its whole status, without a token.`,
 	return cmd
 }
 
-func newExplainCommand(e env) *cobra.Command {
+func newExplainCommand(e cli.Env) *cobra.Command {
 	var trace bool
 	var last int
 	var lab, name string
 	var also []string
-	cmd := newAskingCommand(e, &cobra.Command{
+	cmd := New(e, &cobra.Command{
 		Use:   "explain",
 		Short: "Show why leadership changed",
 		Long: `explain prints one sentence for each change of leadership that the agent asked has
@@ -96,7 +96,7 @@ addresses that their members publish (--http-advertise), or at those of --also.`
   batuta explain --election shard-17
   batuta explain --trace
   batuta explain --lab incident.json && batuta lab incident.json`,
-	}, func(ctx context.Context, a *asking, c *api.Client) error {
+	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		switch {
 		case last < 0:
 			return cli.Usagef("--last %d is negative: give the number of changes to print, or 0 for all", last)
@@ -117,7 +117,7 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 		if name != "" {
 			path += "?election=" + url.QueryEscape(name)
 		}
-		if err := cmp.Or(checkElection(name), c.Get(ctx, path, &h)); err != nil {
+		if err := cmp.Or(cli.CheckElection(name), c.Get(ctx, path, &h)); err != nil {
 			return missing(err, "batuta elections lists them")
 		}
 		changes := explain.Changes(h.Events)
@@ -136,7 +136,7 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 }
 
 // writeIncident writes what the members have recorded into a file.
-func (a *asking) writeIncident(ctx context.Context, c *api.Client, file string, also []string) error {
+func (a *Command) writeIncident(ctx context.Context, c *api.Client, file string, also []string) error {
 	in, err := explain.Gather(ctx, c, also, a.let)
 	if err != nil {
 		return err
@@ -152,14 +152,14 @@ func (a *asking) writeIncident(ctx context.Context, c *api.Client, file string, 
 	for _, m := range in.Members {
 		if m.Error != "" {
 			answered--
-			fmt.Fprintf(a.stdout, "no records of %s: %s\n", cmp.Or(m.ID, "an agent of --also"), m.Error)
+			fmt.Fprintf(a.Stdout, "no records of %s: %s\n", cmp.Or(m.ID, "an agent of --also"), m.Error)
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s has the records of %d members; open it: batuta lab %s\n", file, answered, file)
+	_, err = fmt.Fprintf(a.Stdout, "%s has the records of %d members; open it: batuta lab %s\n", file, answered, file)
 	return err
 }
 
-func (a *asking) explainTrace(ctx context.Context, c *api.Client, last int) error {
+func (a *Command) explainTrace(ctx context.Context, c *api.Client, last int) error {
 	var records []api.Record
 	if err := c.Get(ctx, "/v1/trace", &records); err != nil {
 		return err
@@ -173,24 +173,16 @@ func (a *asking) explainTrace(ctx context.Context, c *api.Client, last int) erro
 	return a.printTrace(records)
 }
 
-func (a *asking) printJSON(v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return a.printRaw(raw)
-}
-
-func (a *asking) printChanges(h api.History, changes []explain.Change) error {
+func (a *Command) printChanges(h api.History, changes []explain.Change) error {
 	if a.json {
 		return a.printJSON(changes)
 	}
 	if len(changes) == 0 {
-		_, err := fmt.Fprintf(a.stdout, "no change of leadership since %s, when the agent started: no leader is known; batuta status prints why\n", explain.Moment(h.Began))
+		_, err := fmt.Fprintf(a.Stdout, "no change of leadership since %s, when the agent started: no leader is known; batuta status prints why\n", explain.Moment(h.Began))
 		return err
 	}
 	for _, c := range changes {
-		if _, err := fmt.Fprintln(a.stdout, c.Sentence); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, c.Sentence); err != nil {
 			return err
 		}
 	}
@@ -268,12 +260,12 @@ func askOthers(ctx context.Context, access api.Access, views []view) []view {
 // othersTime bounds how long other agents may take to answer.
 const othersTime = 2 * time.Second
 
-func (a *asking) printStatus(ctx context.Context, c *api.Client, s api.Status, others []view) error {
+func (a *Command) printStatus(ctx context.Context, c *api.Client, s api.Status, others []view) error {
 	var h api.History
 	if err := c.Get(ctx, "/v1/history", &h); err != nil {
 		return err
 	}
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "leader\t%s\n", leaderLine(s))
 	if changes := explain.Changes(h.Events); len(changes) > 0 {
 		fmt.Fprintf(out, "why\t%s\n", changes[len(changes)-1].Sentence)
@@ -294,7 +286,7 @@ func (a *asking) printStatus(ctx context.Context, c *api.Client, s api.Status, o
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.stdout)
+	fmt.Fprintln(a.Stdout)
 	return a.printMembers(s)
 }
 
@@ -454,8 +446,8 @@ func promise(s api.Status) string {
 	return text
 }
 
-func (a *asking) printTrace(trace []api.Record) error {
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+func (a *Command) printTrace(trace []api.Record) error {
+	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	for _, r := range trace {
 		what := strings.Join(slices.DeleteFunc([]string{r.What, r.Message, r.Peer}, func(s string) bool { return s == "" }), " ")
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", r.Time.UTC().Format("2006-01-02T15:04:05.000000Z07:00"), what, r.Token, r.Why)

@@ -1,0 +1,207 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+)
+
+// Command asks an agent.
+type Command struct {
+	cli.Env
+	http string
+	json bool
+	args []string
+
+	access accessFlags
+	let    api.Access
+
+	terminal bool // the answer is shown on a terminal
+}
+
+// New gives cmd the flags of a command that asks an agent; ask does its work.
+func New(e cli.Env, cmd *cobra.Command, ask func(context.Context, *Command, *api.Client) error) *cobra.Command {
+	a := &Command{Env: e}
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	a.register(cmd)
+	cli.JSONFlag(cmd, &a.json)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.args = args
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		if a.terminal = cli.IsTerminal(a.Stdout); !a.json {
+			a.Stdout = shownWriter{cli.Paint(a.Stdout, a.terminal, e.Lookup)}
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return ask(ctx, a, client)
+	}
+	return cmd
+}
+
+// register adds the flags that find an agent.
+func (a *Command) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.http, "agent", "", "`HOST:PORT` or unix:PATH of any agent's HTTP API, as in its ready event (default the http setting in "+cli.SystemConfig+", else "+cli.DefaultHTTP+")")
+	cli.Alias(cmd.Flags(), "agent", "http")
+	cmd.Annotations = map[string]string{cli.Asks: "an agent"}
+	a.access.register(cmd.Flags())
+}
+
+// client is of the agent that is asked.
+func (a *Command) client() (*api.Client, error) {
+	if a.http == "" || strings.HasSuffix(a.http, ":0") { // a file may leave the port open
+		a.http = a.Env.Agent
+	}
+	var err error
+	if a.let, err = a.access.access(); err != nil {
+		return nil, err
+	}
+	client, err := api.NewClient(a.http, a.let)
+	if err != nil {
+		return nil, cli.Usagef("--agent: %w", err)
+	}
+	return client, nil
+}
+
+// shownWriter escapes what an agent sends and does not print: ids, addresses and
+// reasons come from remote machines, and must not steer this terminal.
+type shownWriter struct{ io.Writer }
+
+// Write takes whole texts: no character is split between two.
+func (w shownWriter) Write(p []byte) (int, error) {
+	lines := strings.Split(string(p), "\n")
+	for i, line := range lines {
+		lines[i] = election.Shown(line)
+	}
+	if _, err := io.WriteString(w.Writer, strings.Join(lines, "\n")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Get asks path and prints the answer: as it came with --json, else by text.
+func Get[T any](ctx context.Context, a *Command, c *api.Client, path string, text func(T) error) error {
+	var raw json.RawMessage
+	if err := c.Get(ctx, path, &raw); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printRaw(raw)
+	}
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
+	}
+	return text(v)
+}
+
+// Each prints the lines of a stream: as they come with --json, else by text.
+func Each[T any](a *Command, text func(T) error) func(line []byte) error {
+	return func(line []byte) error {
+		if a.json {
+			return a.printRaw(line)
+		}
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil {
+			return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
+		}
+		return text(v)
+	}
+}
+
+func (a *Command) printRaw(raw json.RawMessage) error {
+	_, err := fmt.Fprintf(a.Stdout, "%s\n", strings.TrimSpace(string(raw)))
+	return err
+}
+
+func (a *Command) printJSON(v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return a.printRaw(raw)
+}
+
+// report prints that something is done: the answer as it came with --json.
+func (a *Command) report(raw json.RawMessage, done string) error {
+	if a.json {
+		return a.printRaw(raw)
+	}
+	_, err := fmt.Fprintln(a.Stdout, done)
+	return err
+}
+
+// electionFlag adds --election to a command that asks; what a file or a variable has there
+// is a member's own.
+func electionFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "election", "", "`NAME` of a named election, see batuta elections (default the cluster's own)")
+	cli.ByHand(cmd.Flags(), "election")
+}
+
+// missing adds where to look for what the agent does not know.
+func missing(err error, list string) error {
+	if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusNotFound {
+		return fmt.Errorf("%w; %s", err, list)
+	}
+	return err
+}
+
+// next is which member leads under an epoch above after, as the agent asked sees it.
+func next(ctx context.Context, c *api.Client, after uint64) string {
+	return settled(ctx, func(ctx context.Context) string {
+		var l api.Leader
+		if err := c.Get(ctx, "/v1/leader", &l); err != nil || l.Epoch <= after {
+			return ""
+		}
+		return leads(l.Leader, l.Epoch)
+	})
+}
+
+func leads(id string, epoch uint64) string { return fmt.Sprintf("%s leads, epoch %d", id, epoch) }
+
+const undecided = "no member leads yet"
+
+// settled is what look returns first that is not empty, within 4 s.
+func settled(ctx context.Context, look func(context.Context) string) string {
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if outcome := look(ctx); outcome != "" {
+			return outcome
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return undecided
+		}
+	}
+}
+
+// ago is how long ago t was: to the millisecond within ten seconds, then to the second.
+func ago(t time.Time) string {
+	since, to := max(0, time.Since(t)), time.Second
+	if since < 10*time.Second {
+		to = time.Millisecond
+	}
+	return since.Round(to).String() + " ago"
+}
