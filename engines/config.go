@@ -33,6 +33,7 @@ type Config struct {
 const (
 	DefaultLease = 15 * time.Second
 	MinLease     = 100 * time.Millisecond
+	MaxLease     = 24 * time.Hour
 	DefaultDrift = 0.01
 )
 
@@ -75,8 +76,8 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Address) > 256 || strings.ContainsFunc(c.Address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		wrong("Address: it has at most 256 bytes, and no control characters")
 	}
-	if c.Lease < MinLease {
-		wrong("Lease %v: give %v at least", c.Lease, MinLease)
+	if c.Lease < MinLease || c.Lease > MaxLease {
+		wrong("Lease %v: give from %v to %v", c.Lease, MinLease, MaxLease)
 	}
 	if c.Drift < 0 || c.Drift >= 0.5 {
 		wrong("Drift %g: give a part of one, from 0 to 0.5", c.Drift)

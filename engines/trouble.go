@@ -33,6 +33,8 @@ func (e *Election) note(what call, err error) {
 			t.logged = now
 			e.cfg.Logger.Warn("the engine refuses access", "engine", e.engine.Name(), "error", err)
 		}
+	case errors.Is(err, ErrDamaged) && !errors.Is(t.err, ErrDamaged):
+		e.cfg.Logger.Warn("the record cannot be used", "engine", e.engine.Name(), "error", err)
 	case err != nil && t.err == nil:
 		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
 	case err == nil && denied && what == callLook && t.of != callLook && now.Sub(t.at) < deniedAgain:

@@ -16,7 +16,6 @@ package consul
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,8 +26,8 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Prefix is what the keys of batuta-engine begin with: Prefix + the election's name.
@@ -38,6 +37,7 @@ const Prefix = "batuta/"
 type Engine struct {
 	client *api.Client
 	key    string
+	place  string        // for texts
 	index  atomic.Uint64 // with which a read found no key
 	writes atomic.Uint64
 }
@@ -45,18 +45,8 @@ type Engine struct {
 // New returns the engine of the election of that key, for a single candidate. The token of the client needs the policy
 // "write" for the key; for reading only, "read". The client remains the caller's.
 func New(client *api.Client, key string) *Engine {
-	return &Engine{client: client, key: strings.TrimLeft(key, "/")}
-}
-
-// value is a record, as its key has it.
-type value struct {
-	ID       string `json:"id,omitempty"` // empty: there is no leader
-	Address  string `json:"address,omitempty"`
-	Process  string `json:"process,omitempty"`
-	Epoch    uint64 `json:"epoch,omitempty"` // 0: the ModifyIndex of this value
-	Lasts    int64  `json:"lasts_ms,omitempty"`
-	Write    uint64 `json:"write"` // of the process
-	Resigned bool   `json:"resigned,omitempty"`
+	key = strings.TrimLeft(key, "/")
+	return &Engine{client: client, key: key, place: "key " + key}
 }
 
 // The index of a key that is not there, and one that no write reaches.
@@ -78,12 +68,9 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		e.index.Store(meta.LastIndex)
 		return engines.Record{Version: version(none)}, nil
 	}
-	var v value
-	if json.Unmarshal(pair.Value, &v) != nil || v.ID != "" && (v.Lasts <= 0 || v.Lasts > int64(time.Duration(1<<63-1)/time.Millisecond) || v.Process == "") || v.ID == "" && v.Epoch == 0 || v.Epoch > pair.ModifyIndex {
-		return engines.Record{}, fmt.Errorf("key %s is not batuta's: give elections a prefix of their own, or delete the key", e.key)
-	}
-	return engines.Record{ID: batuta.ID(v.ID), Epoch: cmp.Or(v.Epoch, pair.ModifyIndex), Address: v.Address, Process: v.Process,
-		Lasts: time.Duration(v.Lasts) * time.Millisecond, Version: version(pair.ModifyIndex), Resigned: v.Resigned}, nil
+	r, err := record.Decode(e.place, pair.Value, pair.ModifyIndex)
+	r.Version = version(pair.ModifyIndex)
+	return r, err
 }
 
 // get reads the key. Each answer of Consul's has an index, which is never 0.
@@ -114,69 +101,44 @@ func (e *Engine) Changed(ctx context.Context, seen engines.Record) error {
 // Claim implements [engines.Engine].
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
 	mine.Epoch = 0
-	index, err := e.update(ctx, e.held(mine), seen.Version)
-	mine.Epoch, mine.Version = index, version(index)
+	var err error
+	if mine.Version, err = e.update(ctx, mine, seen.Version); err == nil {
+		mine.Epoch, err = strconv.ParseUint(mine.Version, 10, 64)
+	}
 	return mine, err
-}
-
-// held is the value of a record that mine holds.
-func (e *Engine) held(mine engines.Record) value {
-	return value{ID: string(mine.ID), Address: mine.Address, Process: mine.Process, Epoch: mine.Epoch, Lasts: max(mine.Lasts.Milliseconds(), 1)}
 }
 
 // Renew implements [engines.Engine].
 func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
-	index, err := e.replace(ctx, mine, e.held(mine))
-	mine.Version = version(index)
-	return mine, err
+	return record.Replace(ctx, e.place, mine, mine, e.Look, e.update)
 }
 
 // Release implements [engines.Engine]. The key remains, with the epoch.
 func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
-	_, err := e.replace(ctx, mine, value{Epoch: mine.Epoch, Resigned: true})
+	_, err := record.Replace(ctx, e.place, mine, record.Released(mine), e.Look, e.update)
 	return err
 }
 
-// replace writes v if the record is still mine, also if an earlier write without an answer has changed its index.
-func (e *Engine) replace(ctx context.Context, mine engines.Record, v value) (uint64, error) {
-	for version := mine.Version; ; {
-		index, err := e.update(ctx, v, version)
-		if !errors.Is(err, engines.ErrTaken) {
-			return index, err
-		}
-		now, err := e.Look(ctx)
-		if err == nil && (now.Epoch != mine.Epoch || now.Process != mine.Process || now.Version == version) {
-			err = engines.ErrTaken
-		}
-		if err != nil {
-			return 0, err
-		}
-		version = now.Version
-	}
-}
-
-// update writes v if the key still has that index, and returns the new index. A transaction returns it; a plain
+// update writes r if the key still has that index, and returns the new index. A transaction returns it; a plain
 // check-and-set does not.
-func (e *Engine) update(ctx context.Context, v value, version string) (uint64, error) {
-	last, err := strconv.ParseUint(version, 10, 64)
+func (e *Engine) update(ctx context.Context, r engines.Record, last string) (string, error) {
+	index, err := strconv.ParseUint(last, 10, 64)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	v.Write = e.writes.Add(1)
-	text, _ := json.Marshal(v) // of strings and numbers
-	op := &api.TxnOp{KV: &api.KVTxnOp{Verb: api.KVCAS, Key: e.key, Value: text, Index: last}}
+	op := &api.TxnOp{KV: &api.KVTxnOp{Verb: api.KVCAS, Key: e.key, Value: record.Encode(r, e.writes.Add(1)), Index: index}}
 	done, answer, _, err := e.client.Txn().Txn(api.TxnOps{op}, (&api.QueryOptions{}).WithContext(ctx))
 	switch {
 	case err != nil:
-		return 0, e.explain(err)
+		return "", e.explain(err)
 	case !done && len(answer.Errors) > 0 && strings.HasSuffix(answer.Errors[0].What, "index is stale"):
-		return 0, engines.ErrTaken
+		return "", engines.ErrTaken
 	case !done && len(answer.Errors) > 0:
-		return 0, e.explain(errors.New(answer.Errors[0].What))
+		return "", e.explain(errors.New(answer.Errors[0].What))
 	case !done || len(answer.Results) != 1 || answer.Results[0].KV == nil:
-		return 0, fmt.Errorf("key %s: Consul's answer to a transaction has %d results instead of 1", e.key, len(answer.Results))
+		return "", fmt.Errorf("key %s: Consul's answer to a transaction has %d results instead of 1", e.key, len(answer.Results))
 	}
-	return answer.Results[0].KV.ModifyIndex, nil
+	return version(answer.Results[0].KV.ModifyIndex), nil
 }
 
 // Check gives an error that wraps [engines.ErrDenied] when Consul would refuse a candidate's calls, and an ordinary error
@@ -184,7 +146,7 @@ func (e *Engine) update(ctx context.Context, v value, version string) (uint64, e
 func (e *Engine) Check(ctx context.Context) error {
 	_, err := e.Look(ctx)
 	if err == nil {
-		_, err = e.update(ctx, value{}, version(never))
+		_, err = e.update(ctx, engines.Record{}, version(never))
 	}
 	if errors.Is(err, engines.ErrTaken) {
 		return nil

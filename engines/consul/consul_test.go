@@ -129,7 +129,7 @@ func look(t *testing.T, e engines.Engine) engines.Record {
 	return r
 }
 
-// A key with a foreign value is refused. An epoch rises when the key is deleted, and the leader of the deleted key does not
+// Damaged records are refused. An epoch rises when the key is deleted, and the leader of the deleted key does not
 // write it again.
 func TestKeys(t *testing.T) {
 	t.Parallel()
@@ -162,15 +162,11 @@ func TestKeys(t *testing.T) {
 	if next, err := e.Claim(t.Context(), look(t, e), led); err != nil || next.Epoch <= led.Epoch {
 		t.Errorf("after epoch %d a claim gives %d, %v", led.Epoch, next.Epoch, err)
 	}
-	for i, text := range []string{"", "hello", "[]", "{}", `{"id":"1","lasts_ms":1000}`, `{"id":"1","process":"p"}`, `{"id":"1","process":"p","epoch":-3,"lasts_ms":1000}`,
-		`{"id":"1","process":"p","lasts_ms":9223372036854775807}`, `{"epoch":4611686018427387904}`} {
-		key := fmt.Sprint("foreign/", i)
-		if _, err := kv.Put(&api.KVPair{Key: key, Value: []byte(text)}, nil); err != nil {
+	enginetest.Damage(t, "key %s", nil, func(name, text string) {
+		if _, err := kv.Put(&api.KVPair{Key: name, Value: []byte(text)}, nil); err != nil {
 			t.Fatal(err)
 		}
-		foreign := enginetest.Start(t, dial(t, c.Addrs[0], key), engines.Config{ID: "1", StandAlways: true})
-		enginetest.Reports(t, foreign, "key "+key+" is not batuta's")
-	}
+	}, func(name string) engines.Engine { return dial(t, c.Addrs[0], name) })
 }
 
 // A server that fails answers no query that waits. What is no Consul, and a long answer, get a short sentence.

@@ -16,19 +16,17 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Prefix is under what batuta-engine keeps the keys of an election: Prefix + its name.
@@ -57,20 +55,6 @@ func Fence(prefix string, token batuta.Token) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(strings.TrimSuffix(prefix, "/")+"/leader"), "=", int64(token.Epoch))
 }
 
-// holder is the value of PREFIX/leader.
-type holder struct {
-	ID      string `json:"id"`
-	Address string `json:"address,omitempty"`
-	Process string `json:"process"`
-	Lasts   int64  `json:"lasts_ms"`
-}
-
-// ending is the value of PREFIX/last.
-type ending struct {
-	Epoch    uint64 `json:"epoch"`
-	Resigned bool   `json:"resigned"`
-}
-
 // Name implements [engines.Engine].
 func (e *Engine) Name() string { return "etcd" }
 
@@ -82,21 +66,25 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	}
 	e.revision.Store(resp.Header.Revision)
 	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
-		var h holder
-		if err := json.Unmarshal(kvs[0].Value, &h); err != nil || h.ID == "" || h.Lasts <= 0 {
-			return engines.Record{}, fmt.Errorf("key %s is not batuta's: give the election a prefix of its own, or delete the key", e.leader)
-		}
-		return engines.Record{ID: batuta.ID(h.ID), Epoch: uint64(kvs[0].CreateRevision), Address: h.Address, Process: h.Process,
-			Lasts: time.Duration(h.Lasts) * time.Millisecond, Version: version(kvs[0].ModRevision)}, nil
+		r, err := e.decode(e.leader, kvs[0].Value, kvs[0].CreateRevision, true)
+		r.Epoch, r.Version = uint64(kvs[0].CreateRevision), version(kvs[0].ModRevision)
+		return r, err
 	}
-	r := engines.Record{Version: version(0)}
 	if kvs := resp.Responses[1].GetResponseRange().Kvs; len(kvs) > 0 {
-		var end ending
-		if json.Unmarshal(kvs[0].Value, &end) == nil {
-			r.Epoch, r.Resigned, r.Version = end.Epoch, end.Resigned, version(0)+" since "+version(kvs[0].ModRevision)
-		}
+		r, err := e.decode(e.last, kvs[0].Value, kvs[0].ModRevision, false)
+		r.Version = version(0) + " since " + version(kvs[0].ModRevision)
+		return r, err
 	}
-	return r, nil
+	return engines.Record{Version: version(0)}, nil
+}
+
+// decode reads the value of a key, which has a holder or has none.
+func (e *Engine) decode(key string, text []byte, revision int64, held bool) (engines.Record, error) {
+	r, err := record.Decode("key "+key, text, uint64(revision))
+	if err == nil && (r.ID != "") != held {
+		err = record.Damaged("key "+key, "id is %q", r.ID)
+	}
+	return r, err
 }
 
 func version(revision int64) string { return strconv.FormatInt(revision, 10) }
@@ -185,14 +173,12 @@ func (e *Engine) holds(mine engines.Record) clientv3.Cmp {
 }
 
 func (e *Engine) held(mine engines.Record) clientv3.Op {
-	// It holds strings and a number: it encodes.
-	value, _ := json.Marshal(holder{string(mine.ID), mine.Address, mine.Process, max(mine.Lasts.Milliseconds(), 1)})
-	return clientv3.OpPut(e.leader, string(value))
+	mine.Epoch = 0 // the key has it
+	return clientv3.OpPut(e.leader, string(record.Encode(mine, 0)))
 }
 
 func (e *Engine) ended(epoch uint64, resigned bool) clientv3.Op {
-	value, _ := json.Marshal(ending{epoch, resigned})
-	return clientv3.OpPut(e.last, string(value))
+	return clientv3.OpPut(e.last, string(record.Encode(engines.Record{Epoch: epoch, Resigned: resigned}, 0)))
 }
 
 // swap does ops in a single step if that holds, and returns the revision.

@@ -3,7 +3,6 @@ package etcd_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -92,25 +91,22 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// A key that somebody else has put there is left alone, and told.
-func TestAForeignKey(t *testing.T) {
+// Damaged records are refused, and so is a foreign value at either key.
+func TestDamage(t *testing.T) {
 	t.Parallel()
-	c := enginetest.ServeEtcd(t, 1)
-	client := enginetest.DialEtcd(t, c.Addrs...)
-	if _, err := client.Put(t.Context(), "/foreign/leader", "mine"); err != nil {
-		t.Fatal(err)
-	}
-	e := start(t, client, "/foreign", engines.Config{ID: "1", StandAlways: true})
-	enginetest.Await(t, "status tells", func(context.Context) error {
-		if why := statusOf(e).StandingWhy; !strings.Contains(why, "/foreign/leader is not batuta's") {
-			return fmt.Errorf("it says %q", why)
+	client := enginetest.DialEtcd(t, enginetest.ServeEtcd(t, 1).Addrs...)
+	dial := func(name string) engines.Engine { return etcd.New(client, name) }
+	put := func(key, text string) {
+		if _, err := client.Put(t.Context(), key, text); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-}
-
-// statusOf is what a member reports; the last, once it has ended.
-func statusOf(n *engines.Election) batuta.Status {
-	s, _ := n.Status(context.Background())
-	return s
+	}
+	enginetest.Damage(t, "key %s/leader", nil, func(name, text string) { put(name+"/leader", text) }, dial)
+	for i, text := range []string{"mine", "{}", `{"id":"1","process":"p","epoch":1,"lasts_ms":1000}`, `{"epoch":4611686018427387904}`} {
+		name := fmt.Sprint("ending", i)
+		put(name+"/last", text)
+		enginetest.Refuses(t, dial(name), "key "+name+"/last")
+	}
+	put("nobody/leader", `{"epoch":1,"resigned":true}`)
+	enginetest.Refuses(t, dial("nobody"), "key nobody/leader")
 }

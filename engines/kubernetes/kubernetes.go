@@ -29,6 +29,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Leases is what the engine needs of a client, such as k8s.io/client-go's CoordinationV1().Leases(namespace).
@@ -101,6 +102,9 @@ func (e *Engine) record(lease *coordination.Lease) (engines.Record, error) {
 	epoch, ours := ownEpoch(lease)
 	if id := holder(lease); id != "" {
 		r.ID, r.Lasts = batuta.ID(id), time.Duration(value(lease.Spec.LeaseDurationSeconds))*time.Second
+		if r.Lasts <= 0 || r.Lasts > engines.MaxLease {
+			return engines.Record{}, record.Damaged("Lease "+e.name, "it has the holder %.40q, and a leaseDurationSeconds of %v", id, r.Lasts)
+		}
 		if ours {
 			r.Epoch, r.Process, r.Address = epoch, lease.Annotations[annotationProcess], lease.Annotations[annotationAddress]
 		} else {

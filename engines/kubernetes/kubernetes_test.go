@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	coordination "k8s.io/api/coordination/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -183,5 +184,20 @@ func TestALeaseThatOthersWriteTo(t *testing.T) {
 	})
 	if now := e.Leader().Token; now != token && now.Epoch != 0 {
 		t.Logf("the lead was lost meanwhile, by a machine that stood still: %s, then %s", token, now)
+	}
+}
+
+// A holder without a duration, or with one that no candidate has, is refused. client-go would replace the first at once.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeKubernetes(t)
+	leases := s.Leases(t, s.Addr)
+	holder, days := "them", int32(2*24*60*60)
+	for name, duration := range map[string]*int32{"without": nil, "long": &days} {
+		lease := &coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: name}, Spec: coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: duration}}
+		if _, err := leases.Create(t.Context(), lease, meta.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		enginetest.Refuses(t, kubernetes.New(s.Leases(t, s.Addr), name), "Lease "+name)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Schema is the statements that create what elections need. A candidate needs SELECT, INSERT and UPDATE on both tables.
@@ -102,8 +102,8 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	case !epoch.Valid:
 		return engines.Record{Version: none}, nil
 	}
-	return engines.Record{ID: batuta.ID(id.String), Address: address.String, Process: process.String, Epoch: uint64(epoch.Int64),
-		Lasts: time.Duration(lasts.Int64) * time.Millisecond, Version: version(epoch.Int64, beat.Int64), Resigned: resigned.Bool}, nil
+	r := engines.Record{ID: batuta.ID(id.String), Address: address.String, Process: process.String, Epoch: uint64(epoch.Int64), Version: version(epoch.Int64, beat.Int64), Resigned: resigned.Bool}
+	return record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts.Int64)
 }
 
 func (e *Engine) create(ctx context.Context) error {

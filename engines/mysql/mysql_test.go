@@ -59,6 +59,22 @@ func TestFence(t *testing.T) {
 	enginetest.Leads(t, second, e)
 }
 
+// Damaged records are refused.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	db := enginetest.DialMySQL(t, enginetest.ServeMySQL(t).Addr)
+	for _, statement := range mysql.Schema {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enginetest.Damage(t, "row %q of batuta_elections", func(name string, r enginetest.Raw) {
+		if _, err := db.ExecContext(t.Context(), "INSERT INTO batuta_elections VALUES (?, ?, ?, ?, ?, 0, ?, FALSE)", name, r.ID, r.Address, r.Process, r.Epoch, r.Lasts); err != nil {
+			t.Fatal(err)
+		}
+	}, nil, func(name string) engines.Engine { return mysql.New(db, name) })
+}
+
 // Servers that may forget what they have confirmed, take no writes, or do not commit by themselves are refused.
 func TestServers(t *testing.T) {
 	t.Parallel()

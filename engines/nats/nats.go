@@ -24,8 +24,8 @@ import (
 	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Bucket is the bucket that batuta-engine uses, unless it is given a name.
@@ -36,6 +36,7 @@ type Engine struct {
 	js     jetstream.JetStream
 	bucket jetstream.KeyValueConfig
 	key    string
+	place  string          // for texts
 	ended  context.Context // of the watcher, which remains between two calls of Changed
 	end    context.CancelFunc
 
@@ -53,6 +54,7 @@ type Engine struct {
 func New(js jetstream.JetStream, config jetstream.KeyValueConfig, name string) *Engine {
 	config.TTL, config.Storage = 0, jetstream.FileStorage
 	e := &Engine{js: js, bucket: config, key: key(name), watching: make(chan jetstream.KeyWatcher, 1)}
+	e.place = fmt.Sprintf("key %s of bucket %s", e.key, config.Bucket)
 	e.ended, e.end = context.WithCancel(context.Background())
 	e.watching <- nil
 	return e
@@ -70,16 +72,6 @@ func key(name string) string {
 		}
 	}
 	return b.String()
-}
-
-// value is a record, as its key has it.
-type value struct {
-	ID       string `json:"id,omitempty"` // empty: there is no leader
-	Address  string `json:"address,omitempty"`
-	Process  string `json:"process,omitempty"`
-	Epoch    uint64 `json:"epoch,omitempty"` // 0: the revision of this value
-	Lasts    int64  `json:"lasts_ms,omitempty"`
-	Resigned bool   `json:"resigned,omitempty"`
 }
 
 // Name implements [engines.Engine].
@@ -131,17 +123,13 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 }
 
 func (e *Engine) record(revision uint64, data, header []byte) (engines.Record, error) {
-	r := engines.Record{Version: strconv.FormatUint(revision, 10)}
+	version := strconv.FormatUint(revision, 10)
 	if len(header) > 0 && len(data) == 0 { // deleted by hand
-		return r, nil
+		return engines.Record{Version: version}, nil
 	}
-	var v value
-	if err := json.Unmarshal(data, &v); err != nil || v.ID != "" && (v.Lasts <= 0 || v.Process == "") || v.ID == "" && v.Epoch == 0 {
-		return engines.Record{}, fmt.Errorf("key %s of bucket %s is not batuta's: give elections a bucket of their own, or delete the key", e.key, e.bucket.Bucket)
-	}
-	r.ID, r.Epoch, r.Address, r.Process = batuta.ID(v.ID), cmp.Or(v.Epoch, revision), v.Address, v.Process
-	r.Lasts, r.Resigned = time.Duration(v.Lasts)*time.Millisecond, v.Resigned
-	return r, nil
+	r, err := record.Decode(e.place, data, revision)
+	r.Version = version
+	return r, err
 }
 
 // api is the prefix of the subjects of JetStream's calls.
@@ -262,86 +250,51 @@ func (e *Engine) Changed(ctx context.Context, seen engines.Record) error {
 
 // Claim implements [engines.Engine].
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
-	kv, err := e.store(ctx)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
+	if _, err := e.store(ctx); errors.Is(err, jetstream.ErrBucketNotFound) {
 		if _, err := e.js.CreateKeyValue(ctx, e.bucket); err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 			return engines.Record{}, fmt.Errorf("bucket %s is missing, and cannot be created: %w", e.bucket.Bucket, e.explain(err))
 		}
-		kv, err = e.store(ctx)
-	}
-	if err != nil {
-		return engines.Record{}, err
 	}
 	mine.Epoch = 0
-	revision, err := e.update(ctx, kv, held(mine), seen.Version)
-	if err != nil {
-		return engines.Record{}, err
+	var err error
+	if mine.Version, err = e.update(ctx, mine, seen.Version); err == nil {
+		mine.Epoch, err = strconv.ParseUint(mine.Version, 10, 64)
 	}
-	mine.Epoch, mine.Version = revision, strconv.FormatUint(revision, 10)
-	return mine, nil
-}
-
-// held is the value of a record that mine holds.
-func held(mine engines.Record) value {
-	return value{ID: string(mine.ID), Address: mine.Address, Process: mine.Process, Epoch: mine.Epoch, Lasts: max(mine.Lasts.Milliseconds(), 1)}
+	return mine, err
 }
 
 // Renew implements [engines.Engine].
 func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
-	revision, err := e.replace(ctx, mine, held(mine))
-	if err != nil {
-		return engines.Record{}, err
-	}
-	mine.Version = strconv.FormatUint(revision, 10)
-	return mine, nil
+	return record.Replace(ctx, e.place, mine, mine, e.Look, e.update)
 }
 
 // Release implements [engines.Engine].
 func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
-	_, err := e.replace(ctx, mine, value{Epoch: mine.Epoch, Resigned: true})
+	_, err := record.Replace(ctx, e.place, mine, record.Released(mine), e.Look, e.update)
 	return err
 }
 
-// replace writes v if the record is still mine, also if an earlier write without an answer has changed its revision.
-func (e *Engine) replace(ctx context.Context, mine engines.Record, v value) (uint64, error) {
-	kv, err := e.store(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for version := mine.Version; ; {
-		revision, err := e.update(ctx, kv, v, version)
-		if !errors.Is(err, engines.ErrTaken) {
-			return revision, err
-		}
-		now, err := e.Look(ctx)
-		switch {
-		case err != nil:
-			return 0, err
-		case now.Epoch != mine.Epoch || now.Process != mine.Process || now.Version == version:
-			return 0, engines.ErrTaken
-		}
-		version = now.Version
-	}
-}
-
-// update writes v if the key still has that revision, and returns the new revision.
-func (e *Engine) update(ctx context.Context, kv jetstream.KeyValue, v value, version string) (uint64, error) {
+// update writes r if the key still has that revision, and returns the new revision.
+func (e *Engine) update(ctx context.Context, r engines.Record, version string) (string, error) {
 	last, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	data, _ := json.Marshal(v) // of strings and numbers
-	revision, err := kv.Update(ctx, e.key, data, last)
+	kv, err := e.store(ctx)
+	if err != nil {
+		return "", err
+	}
+	revision, err := kv.Update(ctx, e.key, record.Encode(r, 0), last)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return 0, engines.ErrTaken
+		return "", engines.ErrTaken
 	}
-	return revision, e.explain(err)
+	return strconv.FormatUint(revision, 10), e.explain(err)
 }
 
 // Check gives an error that wraps [engines.ErrDenied] when NATS would refuse a candidate's calls, and the client's error when
 // NATS does not answer. It changes no record.
 func (e *Engine) Check(ctx context.Context) error {
-	kv, err := e.store(ctx)
+	_, err := e.store(ctx)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		return nil // the first claim has to create it
 	}
@@ -350,7 +303,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	}
 	if err == nil {
 		const never = "4611686018427387904" // no key has that revision
-		if _, err = e.update(ctx, kv, value{}, never); errors.Is(err, engines.ErrTaken) {
+		if _, err = e.update(ctx, engines.Record{}, never); errors.Is(err, engines.ErrTaken) {
 			return nil
 		}
 	}

@@ -67,6 +67,21 @@ func TestThreeServers(t *testing.T) {
 	enginetest.Leads(t, before, all...)
 }
 
+// Damaged records are refused.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	js := enginetest.DialNats(t, enginetest.ServeNats(t, 1).Addrs...)
+	kv, err := js.CreateKeyValue(t.Context(), config(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Damage(t, "key %s of bucket batuta", nil, func(name, text string) {
+		if _, err := kv.PutString(t.Context(), name, text); err != nil {
+			t.Fatal(err)
+		}
+	}, func(name string) engines.Engine { return nats.New(js, config(1), name) })
+}
+
 // A bucket that would forget the leader is refused, and so is a key with a foreign value. An epoch rises when the key is deleted.
 func TestBuckets(t *testing.T) {
 	t.Parallel()

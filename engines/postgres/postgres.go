@@ -21,6 +21,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Schema makes what elections need. A candidate needs SELECT, INSERT and UPDATE on the table, and USAGE on the
@@ -95,8 +96,8 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	case standby:
 		return engines.Record{}, errors.New("this server is a standby: elections need the one that takes writes; connect with target_session_attrs=read-write")
 	}
-	r.ID, r.Epoch, r.Lasts, r.Version = batuta.ID(id), uint64(epoch), time.Duration(lasts)*time.Millisecond, version(epoch, beat)
-	return r, nil
+	r.ID, r.Epoch, r.Version = batuta.ID(id), uint64(epoch), version(epoch, beat)
+	return record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts)
 }
 
 // create makes the table; a different candidate may do so at this moment.

@@ -60,6 +60,20 @@ func TestFence(t *testing.T) {
 	enginetest.Leads(t, second, e)
 }
 
+// Damaged records are refused.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	p := enginetest.DialPostgres(t, enginetest.ServePostgres(t).Addr)
+	if _, err := p.Exec(t.Context(), postgres.Schema); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Damage(t, "row %q of batuta_elections", func(name string, r enginetest.Raw) {
+		if _, err := p.Exec(t.Context(), "INSERT INTO batuta_elections VALUES ($1, $2, $3, $4, $5, 0, $6, false)", name, r.ID, r.Address, r.Process, r.Epoch, r.Lasts); err != nil {
+			t.Fatal(err)
+		}
+	}, nil, func(name string) engines.Engine { return postgres.New(p, name) })
+}
+
 // Who may not make the table is told what is missing.
 func TestNoTable(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Prefix is what the keys of batuta-engine begin with: Prefix + the election's name.
@@ -107,18 +108,17 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 			return engines.Record{}, err
 		}
 	}
-	lasts, err := strconv.ParseInt(fields[3], 10, 64)
-	r.Lasts = time.Duration(lasts) * time.Millisecond
-	if fields[4] != "" && err == nil {
-		r.Epoch, err = strconv.ParseUint(fields[4], 10, 64)
-	}
-	if fields[4] == "" && r.ID == "" {
+	if strings.Join(fields[:7], "") == "" {
 		return r, nil // there is no hash
 	}
-	if err != nil || r.ID != "" && r.Lasts <= 0 {
-		return engines.Record{}, fmt.Errorf("key %s is not batuta's: give elections a prefix of their own, or delete the key", e.key)
+	lasts, err := strconv.ParseInt(fields[3], 10, 64)
+	if err == nil {
+		r.Epoch, err = strconv.ParseUint(fields[4], 10, 64)
 	}
-	return r, nil
+	if err != nil {
+		return engines.Record{}, record.Damaged("key "+e.key, "%v", err)
+	}
+	return record.Check("key "+e.key, r, lasts)
 }
 
 // version has the server's run: a server that was started again may have gone back to an earlier record.
@@ -236,6 +236,8 @@ func (e *Engine) Check(ctx context.Context) error {
 func (e *Engine) explain(err error) error {
 	text := err.Error()
 	switch {
+	case strings.Contains(text, "WRONGTYPE "):
+		return record.Damaged("key "+e.key, "it is no hash")
 	case strings.Contains(text, "NOAUTH "), strings.Contains(text, "without any password configured"):
 		return engines.Denied("Redis requires a password, or has none configured: %s", text)
 	case strings.Contains(text, "WRONGPASS "), strings.Contains(text, "invalid password"):

@@ -1,6 +1,8 @@
 package redis_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func TestAServerWithoutALog(t *testing.T) {
 	}
 }
 
-// A server that may evict the record, a replica and a foreign key are refused. An epoch rises when the key is deleted.
+// A server that may evict the record, and a replica are refused. An epoch rises when the key is deleted.
 func TestServersAndKeys(t *testing.T) {
 	t.Parallel()
 	s := enginetest.ServeRedis(t)
@@ -55,13 +57,38 @@ func TestServersAndKeys(t *testing.T) {
 	}
 	enginetest.Leads(t, first, e)
 
-	if err := c.HSet(t.Context(), "foreign", "id", "mine").Err(); err != nil {
-		t.Fatal(err)
-	}
-	enginetest.Reports(t, start(t, s.Addr, "foreign"), "key foreign is not batuta's")
 	full := enginetest.ServeRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	enginetest.Reports(t, start(t, full.Addr, "x"), "maxmemory-policy allkeys-lru may evict the leader")
 	_, port, _ := strings.Cut(s.Addr, ":")
 	replica := enginetest.ServeRedis(t, "--replicaof", "127.0.0.1", port)
 	enginetest.Reports(t, start(t, replica.Addr, "x"), "this server is a replica")
+}
+
+// Damaged records are refused, and so are keys of a different type.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeRedis(t)
+	c := enginetest.DialRedis(t, s.Addr)
+	dial := func(key string) engines.Engine {
+		return redis.New(enginetest.DialRedis(t, s.Addr), key, enginetest.Lease)
+	}
+	set := func(key string, fields ...any) {
+		if err := c.HSet(t.Context(), key, fields...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enginetest.Damage(t, "key %s", func(key string, r enginetest.Raw) {
+		set(key, "id", r.ID, "address", r.Address, "process", r.Process, "epoch", r.Epoch, "lasts_ms", r.Lasts, "beat", 0)
+	}, nil, dial)
+	for i, fields := range [][]any{{"id", "mine"}, {"beat", "1"}, {"id", "1", "process", "p", "epoch", "x", "lasts_ms", "1000"}, {"id", "1", "process", "p", "epoch", "1", "lasts_ms", "1e3"},
+		{"id", "1", "process", "p", "epoch", "1", "lasts_ms", "9223372036854775808"}, {"id", "1", "process", "p", "epoch", "1.5", "lasts_ms", "1000"}, {"epoch", "18446744073709551615"}} {
+		key := fmt.Sprint("fields", i)
+		set(key, fields...)
+		enginetest.Refuses(t, dial(key), "key "+key)
+	}
+	if err := errors.Join(c.Set(t.Context(), "text", "1", 0).Err(), c.LPush(t.Context(), "list", "1").Err()); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Refuses(t, dial("text"), "key text")
+	enginetest.Refuses(t, dial("list"), "key list")
 }

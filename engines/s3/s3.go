@@ -17,7 +17,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +26,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
-	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/record"
 )
 
 // Engine is an [engines.Engine] on S3.
@@ -36,6 +35,7 @@ type Engine struct {
 	store       minio.Core
 	bucket, key string
 	place       string      // for texts
+	object      string      // for texts: the object in its place
 	honors      atomic.Bool // the store honors conditions
 	writes      atomic.Uint64
 }
@@ -44,24 +44,13 @@ type Engine struct {
 //
 // The client needs MaxRetries 1: a claim that the client repeats finds its own record. Without a Region it asks for the bucket's.
 func New(c *minio.Client, bucket, key string) *Engine {
-	return &Engine{store: minio.Core{Client: c}, bucket: bucket, key: key, place: fmt.Sprintf("bucket %s at %s", bucket, c.EndpointURL())}
-}
-
-// value is a record, as its object has it. No two writes have the same, so that each has an ETag of its own.
-type value struct {
-	ID       string `json:"id,omitempty"` // empty: there is no leader
-	Address  string `json:"address,omitempty"`
-	Process  string `json:"process,omitempty"`
-	Epoch    uint64 `json:"epoch"`
-	Lasts    int64  `json:"lasts_ms,omitempty"`
-	Write    uint64 `json:"write,omitempty"` // of the process
-	Resigned bool   `json:"resigned,omitempty"`
+	place := fmt.Sprintf("bucket %s at %s", bucket, c.EndpointURL())
+	return &Engine{store: minio.Core{Client: c}, bucket: bucket, key: key, place: place, object: "object " + key + " of " + place}
 }
 
 const (
-	none    = "none"                             // the Version of an object that is not there
-	never   = "00000000000000000000000000000000" // an ETag that no object has
-	longest = 16 << 10                           // bytes of an object that is read
+	none  = "none"                             // the Version of an object that is not there
+	never = "00000000000000000000000000000000" // an ETag that no object has
 )
 
 // Name implements [engines.Engine].
@@ -77,16 +66,13 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		return engines.Record{}, e.explain(err)
 	}
 	defer body.Close()
-	text, err := io.ReadAll(io.LimitReader(body, longest+1))
+	text, err := io.ReadAll(io.LimitReader(body, record.Longest+1))
 	if err != nil {
 		return engines.Record{}, err
 	}
-	var v value
-	if len(text) > longest || json.Unmarshal(text, &v) != nil || v.Epoch == 0 || v.Epoch >= 1<<53-1 || v.ID != "" && (v.Process == "" || v.Lasts <= 0 || v.Lasts > int64(time.Duration(1<<63-1)/time.Millisecond)) {
-		return engines.Record{}, fmt.Errorf("object %s of %s is not batuta's: give elections a prefix of their own, or delete the object", e.key, e.place)
-	}
-	return engines.Record{ID: batuta.ID(v.ID), Address: v.Address, Process: v.Process, Epoch: v.Epoch,
-		Lasts: time.Duration(v.Lasts) * time.Millisecond, Version: info.ETag, Resigned: v.Resigned}, nil
+	r, err := record.Decode(e.object, text, 0)
+	r.Version = info.ETag
+	return r, err
 }
 
 // Changed implements [engines.Engine]. The store announces no change.
@@ -121,50 +107,25 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 	if mine.Epoch = seen.Epoch + 1; seen.Version == none {
 		mine.Epoch = uint64(max(time.Now().UnixMicro(), 1))
 	}
-	mine.Version, err = e.put(ctx, e.key, seen.Version, mine)
+	mine.Version, err = e.put(ctx, mine, seen.Version)
 	return mine, err
 }
 
 // Renew implements [engines.Engine].
 func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
-	return e.replace(ctx, mine, mine, mine.Version)
+	return record.Replace(ctx, e.object, mine, mine, e.sure, e.put)
 }
 
 // Release implements [engines.Engine]. The object remains, with the epoch.
 func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
-	_, err := e.replace(ctx, mine, engines.Record{Epoch: mine.Epoch, Resigned: true}, "") // mine may have been read once
+	mine.Version = "" // mine may have been read once
+	_, err := record.Replace(ctx, e.object, mine, record.Released(mine), e.sure, e.put)
 	return err
 }
 
-// replace writes r if the record is still mine, also if an earlier write without an answer has changed its ETag. version
-// is that of its last write; "": it is not known.
-func (e *Engine) replace(ctx context.Context, mine, r engines.Record, version string) (engines.Record, error) {
-	for {
-		if version != "" {
-			next, err := e.put(ctx, e.key, version, r)
-			if !errors.Is(err, engines.ErrTaken) {
-				mine.Version = next
-				return mine, err
-			}
-		}
-		now, err := e.sure(ctx)
-		switch {
-		case err == nil && (now.Epoch != mine.Epoch || now.Process != mine.Process):
-			err = engines.ErrTaken
-		case err == nil && now.Version == version:
-			err = fmt.Errorf("object %s of %s is written at the same time", e.key, e.place)
-		}
-		if err != nil {
-			return engines.Record{}, err
-		}
-		version = now.Version
-	}
-}
-
 // put writes r if the object still has that version, and gives the next version.
-func (e *Engine) put(ctx context.Context, key, version string, r engines.Record) (string, error) {
-	text, _ := json.Marshal(value{ID: string(r.ID), Address: r.Address, Process: r.Process, Epoch: r.Epoch, // of strings and numbers
-		Lasts: max(r.Lasts.Milliseconds(), 1), Write: e.writes.Add(1), Resigned: r.Resigned})
+func (e *Engine) put(ctx context.Context, r engines.Record, version string) (string, error) {
+	text := record.Encode(r, e.writes.Add(1)) // no two are the same, so that each has an ETag of its own
 	sum := sha256.Sum256(text)
 	options := minio.PutObjectOptions{ContentType: "application/json", DisableContentSha256: true} // the sum is signed, not each chunk
 	if version == none {
@@ -172,7 +133,7 @@ func (e *Engine) put(ctx context.Context, key, version string, r engines.Record)
 	} else {
 		options.SetMatchETag(version)
 	}
-	done, err := e.store.PutObject(ctx, e.bucket, key, bytes.NewReader(text), int64(len(text)), "", hex.EncodeToString(sum[:]), options)
+	done, err := e.store.PutObject(ctx, e.bucket, e.key, bytes.NewReader(text), int64(len(text)), "", hex.EncodeToString(sum[:]), options)
 	switch answer := minio.ToErrorResponse(err); {
 	case err == nil && done.ETag == "":
 		return "", engines.Denied("the store of %s answers without an ETag: use one with conditional writes", e.place)
@@ -187,10 +148,11 @@ func (e *Engine) probe(ctx context.Context) error {
 	if e.honors.Load() {
 		return nil
 	}
-	_, err := e.put(ctx, e.key+".probe", none, engines.Record{}) // now it is there
+	probe := Engine{store: e.store, bucket: e.bucket, key: e.key + ".probe", place: e.place}
+	_, err := probe.put(ctx, engines.Record{}, none) // now it is there
 	for _, condition := range []struct{ header, version string }{{"If-None-Match", none}, {"If-Match", never}} {
 		if err == nil || errors.Is(err, engines.ErrTaken) {
-			if _, err = e.put(ctx, e.key+".probe", condition.version, engines.Record{}); err == nil {
+			if _, err = probe.put(ctx, engines.Record{}, condition.version); err == nil {
 				return engines.Denied("the store of %s ignores %s when it writes: on it several candidates would lead; use one with conditional writes", e.place, condition.header)
 			}
 		}

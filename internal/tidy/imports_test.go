@@ -41,9 +41,9 @@ var mayImport = map[string][]string{
 	"electiontest":          {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
 	"electiontest/*":        {""},
 	"engines":               {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
-	"engines/*":             {"", "engines"},
+	"engines/*":             {"", "engines", "engines/internal/record"},
 	"adapters/*":            {""},
-	"engines/internal/*":    {"", "electiontest/electortest", "engines", "internal/testkit/freeport"},
+	"engines/internal/*":    {"", "election", "electiontest/electortest", "engines", "internal/testkit/freeport"},
 
 	// Packages that decide.
 	"internal/core/alarm":           {},

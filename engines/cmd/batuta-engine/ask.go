@@ -92,7 +92,7 @@ func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engin
 		}
 		defer engine.Close()
 		r, err := confirmed(ctx, engine)
-		if errors.Is(err, engines.ErrDenied) {
+		if errors.Is(err, engines.ErrDenied) || errors.Is(err, engines.ErrDamaged) {
 			return err
 		}
 		if err != nil {
