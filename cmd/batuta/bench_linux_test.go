@@ -40,8 +40,7 @@ func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 			}
 		}
 		if err == nil {
-			var ignored any
-			err = client.Post(t.Context(), "/v1/campaign", &ignored)
+			err = client.Call(t.Context(), "POST", "/v1/campaign", nil, nil)
 		}
 		if err != nil {
 			t.Error(err)

@@ -183,7 +183,7 @@ func TestPauseOfProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			var answer struct{ Paused *api.Paused }
-			if err := client.Pause(t.Context(), "1h", &answer); err != nil || answer.Paused == nil || answer.Paused.Leader != leader.id {
+			if err := client.Call(t.Context(), "POST", "/v1/pause", api.Break{For: "1h"}, &answer); err != nil || answer.Paused == nil || answer.Paused.Leader != leader.id {
 				t.Fatalf("a follower answers %+v, %v", answer.Paused, err)
 			}
 			mustCrash(t, c, others[1])
@@ -195,7 +195,7 @@ func TestPauseOfProcesses(t *testing.T) {
 			if leads := c.claims(); len(leads) > 0 {
 				t.Fatalf("%q lead although the cluster is paused", leads)
 			}
-			if err := client.Post(t.Context(), "/v1/resume", &answer); err != nil || answer.Paused != nil {
+			if err := client.Call(t.Context(), "POST", "/v1/resume", nil, &answer); err != nil || answer.Paused != nil {
 				t.Fatalf("to resume is answered by %+v, %v", answer.Paused, err)
 			}
 			mustAgree(t, c, now.epoch+1, "")

@@ -94,7 +94,7 @@ func BenchmarkResign(b *testing.B) {
 		resign func() error
 	}{
 		{"call", func() error { return node.Resign(b.Context()) }},
-		{"http", func() error { return client.Post(b.Context(), "/v1/resign", &answer) }},
+		{"http", func() error { return client.Call(b.Context(), "POST", "/v1/resign", nil, &answer) }},
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			var took []time.Duration

@@ -60,79 +60,20 @@ func unreachable(format string, args ...any) error {
 
 // Get reads the answer to GET path into v; as raw JSON when v is a *[json.RawMessage].
 func (c *Client) Get(ctx context.Context, path string, v any) error {
-	return c.call(ctx, http.MethodGet, path, nil, v)
+	return c.Call(ctx, http.MethodGet, path, nil, v)
 }
 
-// Post reads the answer to POST path into v.
-func (c *Client) Post(ctx context.Context, path string, v any) error {
-	return c.call(ctx, http.MethodPost, path, nil, v)
-}
-
-// Add adds a member to the list and reads the answer into v.
-func (c *Client) Add(ctx context.Context, p Place, v any) error {
-	return c.send(ctx, http.MethodPost, "/v1/members", p, v)
-}
-
-// Transfer makes an election's leader hand over to a member, and reads the answer into v.
-func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
-	return c.send(ctx, http.MethodPost, "/v1/transfer", h, v)
-}
-
-// Resign makes a member resign if it leads the cluster's own election; "": any leader.
-func (c *Client) Resign(ctx context.Context, id string, v any) error {
-	return c.send(ctx, http.MethodPost, "/v1/resign", Leaver{ID: id}, v)
-}
-
-// Pause keeps leadership in place for that long, as Go writes durations.
-func (c *Client) Pause(ctx context.Context, length string, v any) error {
-	return c.send(ctx, http.MethodPost, "/v1/pause", Break{For: length}, v)
-}
-
-// Drain moves the named elections away from a member.
-func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
-	return done, c.send(ctx, http.MethodPost, "/v1/drain", d, &done)
-}
-
-// Undrain ends a drain.
-func (c *Client) Undrain(ctx context.Context, id string, v any) error {
-	return c.send(ctx, http.MethodPost, "/v1/undrain", Drain{ID: id}, v)
-}
-
-// Stand begins, renews or queries a candidacy for a named election.
-func (c *Client) Stand(ctx context.Context, name string, request candidacy.Request) (a candidacy.Turn, err error) {
-	return a, c.send(ctx, http.MethodPut, candidacyPath(name), request, &a)
-}
-
-// EndCandidacy acknowledges that the work has stopped, and ends the candidacy.
-func (c *Client) EndCandidacy(ctx context.Context, name, id string) error {
-	var done json.RawMessage
-	return c.send(ctx, http.MethodDelete, candidacyPath(name), candidacy.Request{Candidacy: id}, &done)
-}
-
-func candidacyPath(name string) string {
-	return "/v1/elections/" + url.PathEscape(name) + "/candidacy"
-}
-
-func (c *Client) send(ctx context.Context, method, path string, body, v any) error {
-	out, err := json.Marshal(body)
-	if err != nil {
-		return err
+// Call sends body as JSON, unless it is nil, and reads the answer into v, as [Client.Get] does; nil: whatever it is.
+func (c *Client) Call(ctx context.Context, method, path string, body, v any) error {
+	var in io.Reader
+	if body != nil {
+		out, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(out)
 	}
-	return c.call(ctx, method, path, bytes.NewReader(out), v)
-}
-
-// Remove removes a member from the list, by force if too few would be left to lead, and reads the
-// answer into v.
-func (c *Client) Remove(ctx context.Context, id string, force bool, v any) error {
-	path := "/v1/members/" + url.PathEscape(id)
-	if force {
-		path += "?force=true"
-	}
-	return c.call(ctx, http.MethodDelete, path, nil, v)
-}
-
-func (c *Client) call(ctx context.Context, method, path string, body io.Reader, v any) error {
-	resp, err := c.do(ctx, method, path, body)
+	resp, err := c.do(ctx, method, path, in)
 	if err != nil {
 		return err
 	}
@@ -141,10 +82,27 @@ func (c *Client) call(ctx context.Context, method, path string, body io.Reader, 
 	if err != nil {
 		return fmt.Errorf("agent %s: %w", c.addr, err)
 	}
+	if v == nil {
+		v = new(any)
+	}
 	if err := json.Unmarshal(said, v); err != nil {
 		return unreachable("agent %s: %s: answer is not batuta's: %w", c.addr, path, err)
 	}
 	return nil
+}
+
+// Stand begins, renews or queries a candidacy for a named election.
+func (c *Client) Stand(ctx context.Context, name string, request candidacy.Request) (a candidacy.Turn, err error) {
+	return a, c.Call(ctx, http.MethodPut, candidacyPath(name), request, &a)
+}
+
+// EndCandidacy acknowledges that the work has stopped, and ends the candidacy.
+func (c *Client) EndCandidacy(ctx context.Context, name, id string) error {
+	return c.Call(ctx, http.MethodDelete, candidacyPath(name), candidacy.Request{Candidacy: id}, nil)
+}
+
+func candidacyPath(name string) string {
+	return "/v1/elections/" + url.PathEscape(name) + "/candidacy"
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {

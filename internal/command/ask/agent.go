@@ -99,8 +99,17 @@ func (w shownWriter) Write(p []byte) (int, error) {
 
 // Get asks path and prints the answer: as it came with --json, else by text.
 func Get[T any](ctx context.Context, a *Command, c *api.Client, path string, text func(T) error) error {
+	return call(ctx, a, c, "GET", path, nil, text)
+}
+
+// act calls the agent to change something, and prints what is done: as it was answered with --json, else as text gives it.
+func act[T any](ctx context.Context, a *Command, c *api.Client, method, path string, body any, text func(T) string) error {
+	return call(ctx, a, c, method, path, body, func(done T) error { return a.report(done, text(done)) })
+}
+
+func call[T any](ctx context.Context, a *Command, c *api.Client, method, path string, body any, text func(T) error) error {
 	var raw json.RawMessage
-	if err := c.Get(ctx, path, &raw); err != nil {
+	if err := c.Call(ctx, method, path, body, &raw); err != nil {
 		return err
 	}
 	if a.json {
@@ -132,20 +141,12 @@ func (a *Command) printRaw(raw json.RawMessage) error {
 	return err
 }
 
-func (a *Command) printJSON(v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return a.printRaw(raw)
-}
-
-// report prints that something is done: the answer as it came with --json.
-func (a *Command) report(raw json.RawMessage, done string) error {
+// report prints text, or with --json the answer.
+func (a *Command) report(answer any, text string) error {
 	if a.json {
-		return a.printRaw(raw)
+		return json.NewEncoder(a.Stdout).Encode(answer)
 	}
-	_, err := fmt.Fprintln(a.Stdout, done)
+	_, err := fmt.Fprintln(a.Stdout, text)
 	return err
 }
 

@@ -3,7 +3,6 @@ package ask
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -97,18 +96,16 @@ code 1: see which member leads before you ask again.`,
 		if name != "" {
 			lists = "batuta elections lists the elections, batuta members the members"
 		}
-		var raw json.RawMessage
-		if err := c.Transfer(ctx, api.Heir{ID: id, Election: name}, &raw); err != nil {
-			return missing(err, lists)
-		}
-		if name != "" {
-			return a.report(raw, id+" leads "+name)
-		}
-		var l api.Leader
-		if err := c.Get(ctx, "/v1/leader", &l); err != nil || a.json {
-			return a.report(raw, "handed leadership to "+id) // and that has ended since
-		}
-		return a.report(raw, fmt.Sprintf("handed leadership to %s, epoch %d", l.Leader, l.Epoch))
+		return missing(act(ctx, a, c, "POST", "/v1/transfer", api.Heir{ID: id, Election: name}, func(any) string {
+			if name != "" {
+				return id + " leads " + name
+			}
+			var l api.Leader
+			if err := c.Get(ctx, "/v1/leader", &l); err != nil {
+				return "handed leadership to " + id // and that has ended since
+			}
+			return fmt.Sprintf("handed leadership to %s, epoch %d", l.Leader, l.Epoch)
+		}), lists)
 	})
 	electionFlag(cmd, &name)
 	return cmd
@@ -141,8 +138,8 @@ too, and no member leads them.`,
 		if wait < 0 {
 			return cli.Usagef("--wait %v is negative: give 0s not to wait", wait)
 		}
-		done, err := c.Drain(ctx, api.Drain{ID: id, Force: force})
-		if err != nil {
+		var done api.Drained
+		if err := c.Call(ctx, "POST", "/v1/drain", api.Drain{ID: id, Force: force}, &done); err != nil {
 			return missing(err, "batuta members lists them")
 		}
 		state := "draining " + id
@@ -151,17 +148,14 @@ too, and no member leads them.`,
 			if err := a.awaitDrained(ctx, c, id, wait); err != nil {
 				return err
 			}
+			var err error
 			if done, state, err = handedOn(ctx, c, id); err != nil {
 				return err
 			}
 		case done.StillLeads != "":
 			state += "; it still leads the cluster: batuta resign has another lead it"
 		}
-		raw, err := json.Marshal(done)
-		if err != nil {
-			return err
-		}
-		return a.report(raw, state)
+		return a.report(done, state)
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "also give up elections that have no other candidate; no member leads them then")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "wait for up to `DURATION` until that member leads none; 0s: do not wait")
@@ -217,8 +211,7 @@ func handedOn(ctx context.Context, c *api.Client, id string) (done api.Drained, 
 		done.StillLeads = now.Election
 		return done, "drained " + id + "; it still leads the cluster, for no other member could", nil
 	}
-	var ignored any
-	err = c.Resign(ctx, id, &ignored)
+	err = c.Call(ctx, "POST", "/v1/resign", api.Leaver{ID: id}, nil)
 	if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusConflict {
 		return done, state, nil // it lost leadership
 	}
@@ -252,10 +245,8 @@ func newUndrainCommand(e cli.Env) *cobra.Command {
 		if _, err := election.ParseID(a.args[0]); err != nil {
 			return cli.Usagef("%w", err)
 		}
-		var raw json.RawMessage
-		if err := c.Undrain(ctx, a.args[0], &raw); err != nil {
-			return missing(err, "batuta members lists them")
-		}
-		return a.report(raw, "undrained "+a.args[0]+"; it may lead again")
+		return missing(act(ctx, a, c, "POST", "/v1/undrain", api.Drain{ID: a.args[0]}, func(any) string {
+			return "undrained " + a.args[0] + "; it may lead again"
+		}), "batuta members lists them")
 	})
 }

@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"time"
@@ -54,19 +53,12 @@ pause is kept for the next leader, and a run is refused with exit code 3. Exit c
 job.`,
 			Example: "  batuta jobs " + do.name + " report --agent 127.0.0.1:7501",
 		}, func(ctx context.Context, a *Command, c *api.Client) error {
-			var raw json.RawMessage
-			if err := c.Post(ctx, "/v1/jobs/"+url.PathEscape(a.args[0])+"/"+do.name, &raw); err != nil {
-				return err
-			}
-			var j joblist.Job
-			if err := json.Unmarshal(raw, &j); err != nil || a.json {
-				return a.report(raw, do.name)
-			}
-			done := j.Name + " " + do.done
-			if do.name == "run" && j.By != nil {
-				done += " on " + *j.By
-			}
-			return a.report(raw, done)
+			return act(ctx, a, c, "POST", "/v1/jobs/"+url.PathEscape(a.args[0])+"/"+do.name, nil, func(j joblist.Job) string {
+				if do.name == "run" && j.By != nil {
+					return j.Name + " " + do.done + " on " + *j.By
+				}
+				return j.Name + " " + do.done
+			})
 		}))
 	}
 	return cmd

@@ -72,17 +72,11 @@ An answer that is lost on its way, or comes too late, is exit code 1: the leader
 resigned. See which member leads before you ask again.`,
 		Example: "  batuta resign --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *Command, c *api.Client) error {
-		var raw json.RawMessage
-		if err := c.Post(ctx, "/v1/resign", &raw); err != nil {
-			return err
-		}
-		var done struct{ Resigned string }
-		if err := json.Unmarshal(raw, &done); err != nil || a.json {
-			return a.report(raw, "resigned")
-		}
-		epoch, _, _ := strings.Cut(done.Resigned, ":")
-		n, _ := strconv.ParseUint(epoch, 10, 64)
-		return a.report(raw, "resigned; "+next(ctx, c, n))
+		return act(ctx, a, c, "POST", "/v1/resign", nil, func(done struct{ Resigned string }) string {
+			epoch, _, _ := strings.Cut(done.Resigned, ":")
+			n, _ := strconv.ParseUint(epoch, 10, 64)
+			return "resigned; " + next(ctx, c, n)
+		})
 	})
 }
 
@@ -102,15 +96,9 @@ batuta resign and batuta transfer still move leadership. Exit code 3 when no lea
 		if length <= 0 || length > election.MaxPause {
 			return cli.Usagef("--for %v: give a duration above zero, at most %v", length, election.MaxPause)
 		}
-		var raw json.RawMessage
-		if err := c.Pause(ctx, length.String(), &raw); err != nil {
-			return err
-		}
-		var done struct{ Paused *api.Paused }
-		if err := json.Unmarshal(raw, &done); err != nil || a.json || done.Paused == nil {
-			return a.report(raw, "paused")
-		}
-		return a.report(raw, fmt.Sprintf("paused until %s; %s stays leader", done.Paused.Until.Format(time.RFC3339), done.Paused.Leader))
+		return act(ctx, a, c, "POST", "/v1/pause", api.Break{For: length.String()}, func(done struct{ Paused api.Paused }) string {
+			return fmt.Sprintf("paused until %s; %s stays leader", done.Paused.Until.Format(time.RFC3339), done.Paused.Leader)
+		})
 	})
 	cmd.Flags().DurationVar(&length, "for", time.Hour, "end the pause after `DURATION`")
 	cli.ByHand(cmd.Flags(), "for")
@@ -125,11 +113,7 @@ func newResumeCommand(e cli.Env) *cobra.Command {
 ends the pause, and the members elect a leader.`,
 		Example: "  batuta resume --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *Command, c *api.Client) error {
-		var raw json.RawMessage
-		if err := c.Post(ctx, "/v1/resume", &raw); err != nil {
-			return err
-		}
-		return a.report(raw, "resumed")
+		return act(ctx, a, c, "POST", "/v1/resume", nil, func(any) string { return "resumed" })
 	})
 }
 
@@ -141,31 +125,25 @@ func newCampaignCommand(e cli.Env) *cobra.Command {
 command prints which member leads then: a leader that is alive, and that no member outranks, stays.`,
 		Example: "  batuta campaign --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *Command, c *api.Client) error {
-		var raw json.RawMessage
-		var before api.Status
+		var before, now api.Status
 		if err := c.Get(ctx, "/v1/status", &before); err != nil {
 			return err
 		}
-		if err := c.Post(ctx, "/v1/campaign", &raw); err != nil {
-			return err
-		}
-		if a.json {
-			return a.printRaw(raw)
-		}
-		var now api.Status
-		outcome := settled(ctx, func(ctx context.Context) string {
-			switch err := c.Get(ctx, "/v1/status", &now); {
-			case err != nil || now.Leader == nil || now.Electing:
-				return ""
-			case now.Epoch == before.Epoch:
-				return *now.Leader + " stays leader"
+		return act(ctx, a, c, "POST", "/v1/campaign", nil, func(any) string {
+			outcome := settled(ctx, func(ctx context.Context) string {
+				switch err := c.Get(ctx, "/v1/status", &now); {
+				case err != nil || now.Leader == nil || now.Electing:
+					return ""
+				case now.Epoch == before.Epoch:
+					return *now.Leader + " stays leader"
+				}
+				return leads(*now.Leader, now.Epoch)
+			})
+			if outcome == undecided && now.Leader != nil {
+				outcome = leads(*now.Leader, now.Epoch) + ", and the election goes on"
 			}
-			return leads(*now.Leader, now.Epoch)
+			return "called an election; " + outcome
 		})
-		if outcome == undecided && now.Leader != nil {
-			outcome = leads(*now.Leader, now.Epoch) + ", and the election goes on"
-		}
-		return a.report(raw, "called an election; "+outcome)
 	})
 }
 

@@ -3,8 +3,8 @@ package ask
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -103,7 +103,6 @@ Without it what is known of its priority stays.`,
 		if err != nil {
 			return err
 		}
-		var raw json.RawMessage
 		place := api.Place{ID: string(id), Address: addr}
 		if cmd.Flags().Changed("priority") {
 			place.Priority = &priority
@@ -112,10 +111,7 @@ Without it what is known of its priority stays.`,
 		if err := c.Get(ctx, "/v1/status", &before); err != nil {
 			return err
 		}
-		if err := c.Add(ctx, place, &raw); err != nil {
-			return err
-		}
-		return a.report(raw, added(before, place))
+		return act(ctx, a, c, "POST", "/v1/members", place, func(any) string { return added(before, place) })
 	})
 }
 
@@ -202,15 +198,17 @@ of the others again, with their data directories, or see batuta recover.`,
 				force = true
 			}
 		}
-		var raw json.RawMessage
-		if err := c.Remove(ctx, id, force || yes, &raw); err != nil {
-			return missing(err, "batuta members lists them")
+		path := "/v1/members/" + url.PathEscape(id)
+		if force || yes {
+			path += "?force=true"
 		}
-		done := "removed " + id + "; its agent ends with exit code 1, now or when it returns"
-		if !a.json && mark(s, id) == "leader" { // an agent that was asked to remove itself answers no more
-			done += "\n" + next(ctx, c, s.Epoch)
-		}
-		return a.report(raw, done)
+		return missing(act(ctx, a, c, "DELETE", path, nil, func(any) string {
+			done := "removed " + id + "; its agent ends with exit code 1, now or when it returns"
+			if mark(s, id) == "leader" { // an agent that was asked to remove itself answers no more
+				done += "\n" + next(ctx, c, s.Epoch)
+			}
+			return done
+		}), "batuta members lists them")
 	})
 }
 

@@ -65,7 +65,7 @@ HTTP API (--http-advertise) is asked for its whole status, without a token.`,
 			views = append(views, askOthers(ctx, api.Access{TLS: a.let.TLS}, published(s, asked))...)
 		}
 		if a.json {
-			return a.printJSON(append([]view{{ID: s.ID, Addr: a.http, Status: &s}}, views...))
+			return json.NewEncoder(a.Stdout).Encode(append([]view{{ID: s.ID, Addr: a.http, Status: &s}}, views...))
 		}
 		return a.printStatus(ctx, c, s, views)
 	})
@@ -168,14 +168,14 @@ func (a *Command) explainTrace(ctx context.Context, c *api.Client, last int) err
 		records = records[max(0, len(records)-last):]
 	}
 	if a.json {
-		return a.printJSON(records)
+		return json.NewEncoder(a.Stdout).Encode(records)
 	}
 	return a.printTrace(records)
 }
 
 func (a *Command) printChanges(h api.History, changes []explain.Change) error {
 	if a.json {
-		return a.printJSON(changes)
+		return json.NewEncoder(a.Stdout).Encode(changes)
 	}
 	if len(changes) == 0 {
 		_, err := fmt.Fprintf(a.Stdout, "no change of leadership since %s, when the agent started: no leader is known; batuta status prints why\n", explain.Moment(h.Began))
