@@ -50,12 +50,6 @@ func namedOf(v batuta.View) NamedElection {
 	return e
 }
 
-// many returns the node with its elections; false: it has none.
-func (s *Server) many() (Elections, bool) {
-	e, ok := s.node.(Elections)
-	return e, ok
-}
-
 func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
@@ -246,11 +240,6 @@ func (s *Server) refuseElection(w http.ResponseWriter, id batuta.ID, err error) 
 	default:
 		reply.Fail(w, http.StatusInternalServerError, "%v", err)
 	}
-}
-
-func (s *Server) isMember(ctx context.Context, id batuta.ID) bool {
-	st, err := s.node.Status(ctx)
-	return err == nil && slices.ContainsFunc(st.Members, func(m batuta.MemberStatus) bool { return m.ID == id })
 }
 
 // drained returns the members that are drained, and lead nothing.

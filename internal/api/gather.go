@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -193,46 +192,6 @@ func (h *History) check() error {
 		h.Events[i] = Reason{Line: Line{Time: e.Time, Event: e.Event, ID: e.ID, Election: e.Election, Leader: e.Leader, Epoch: e.Epoch, Cause: e.Cause, Why: e.Why}, Records: []Record{}}
 	}
 	return nil
-}
-
-func (l *Line) leadership() bool {
-	return l.Event == "leader" || l.Event == "lost" || l.Event == "renewed"
-}
-
-// leaderships returns h without records; a member gives the reason for the end of its own
-// leadership.
-func (h History) leaderships() History {
-	some := History{Began: h.Began, Now: h.Now, Events: []Reason{}}
-	var since []Record // the last of these
-	for _, e := range h.Events {
-		since = append(since, e.Records...)
-		if !e.leadership() {
-			continue
-		}
-		if e.Event == "lost" && e.Leader == e.ID {
-			e.Why = ownWord(since)
-		}
-		since, e.Records = nil, []Record{}
-		some.Events = append(some.Events, e)
-	}
-	return some
-}
-
-// ownWord returns why a leadership ended, by its leader's records: on which request, if it
-// resigned.
-func ownWord(records []Record) (word string) {
-	for _, r := range records {
-		switch {
-		case r.What == "resigns" && r.Why != "":
-			return r.Why
-		case r.What == "loses":
-			_, word, _ = strings.Cut(r.Why, ": ")
-		}
-	}
-	if !election.Printable(word, maxWhy) {
-		return ""
-	}
-	return word
 }
 
 // histories answers with the history of all members that publish their API.

@@ -2,15 +2,13 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -87,75 +85,6 @@ func (s *Server) sameOrigin(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	}))
-}
-
-// HealthServer answers load balancers and orchestrators with a status code: whether this member
-// leads, lives, and knows a leader. It has the metrics, too. Those name this member, its cluster,
-// and refused members. It changes nothing, and needs no token.
-type HealthServer struct {
-	http   *http.Server
-	follow func(context.Context) // updates the metrics; nil: the API does
-}
-
-// NewHealthServer makes the health server of node. Its metrics are those of api, the API of the
-// same node, or its own if api is nil.
-func NewHealthServer(node Node, version string, log *slog.Logger, api *Server) *HealthServer {
-	var follow func(context.Context)
-	if api == nil {
-		api = NewServer(node, "", version, log)
-		follow = func(ctx context.Context) { api.leaderlessTime.follow(ctx, node) }
-	}
-	mux := http.NewServeMux()
-	for _, r := range api.routes() {
-		switch {
-		case r.path == metricsPath:
-			mux.HandleFunc("GET "+r.path, r.do)
-		case slices.Contains(open, r.path):
-			mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.do(bare{w}, req) })
-		}
-	}
-	return &HealthServer{follow: follow, http: &http.Server{
-		Handler: hardened(http.MaxBytesHandler(mux, maxBody)), ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader, ConnState: access.EachClient(access.MaxConnections() / 2),
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}
-}
-
-// Serve answers on l until Close.
-func (s *HealthServer) Serve(l net.Listener) error {
-	if s.follow != nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		go s.follow(ctx)
-	}
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-// Close stops it.
-func (s *HealthServer) Close(ctx context.Context) {
-	if s.http.Shutdown(ctx) != nil {
-		s.http.Close()
-	}
-}
-
-// Guarded protects calls of a different agent as this API's own calls: by accepted host names,
-// origins, tokens (nil: none are needed) and bounds on requests. The collector counts refused
-// requests.
-func Guarded(calls http.Handler, tokens *access.Tokens, log *slog.Logger, names ...string) (http.Handler, prometheus.Collector) {
-	s := &Server{tokens: tokens, log: log, refused: newRefusals()}
-	h := http.MaxBytesHandler(calls, maxBody)
-	return hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(h)))), s.refused
-}
-
-// GuardedServer serves such calls with this API's deadlines.
-func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler: h, ConnContext: access.Connection, ConnState: access.EachClient(access.MaxConnections() / 2), ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
 }
 
 // open are the calls that need no token if no [HealthServer] answers them: their answer is then
@@ -243,4 +172,45 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	s.refusals.Warn(s.log, host, reason, "HTTP request refused", "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath(), "reason", reason)
 	reply.Fail(w, code, "%s", words)
+}
+
+// hosts are the accepted host names, besides localhost and any IP address. A page with a name that
+// resolves to 127.0.0.1 would have the same origin as the API, and could read and change
+// everything; the Host header reveals its name.
+type hosts map[string]bool
+
+func newHosts(names []string) hosts {
+	h := hosts{"localhost": true}
+	for _, name := range names {
+		h[plainHost(name)] = true
+	}
+	return h
+}
+
+// ownHost refuses requests for foreign host names.
+func (s *Server) ownHost(h hosts, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !h.allow(r.Host) {
+			s.refuse(w, r, http.StatusMisdirectedRequest, "host", fmt.Sprintf("host %q is not this agent's: ask by IP address or localhost, or start the agent with --http-host NAME", r.Host))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// allow reports whether a Host header is accepted; HTTP/1.0 has none, and every browser sends it.
+func (h hosts) allow(host string) bool {
+	name := plainHost(host)
+	if _, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")); err == nil {
+		return true // an IP address cannot be a foreign name
+	}
+	return host == "" || h[name]
+}
+
+// plainHost normalizes a host, and removes its port.
+func plainHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
@@ -136,4 +138,44 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 		h.now(st, s.version)
 	}
 	reply.Much(w, r, h)
+}
+
+func (l *Line) leadership() bool {
+	return l.Event == "leader" || l.Event == "lost" || l.Event == "renewed"
+}
+
+// leaderships returns h without records; a member gives the reason for the end of its own
+// leadership.
+func (h History) leaderships() History {
+	some := History{Began: h.Began, Now: h.Now, Events: []Reason{}}
+	var since []Record // the last of these
+	for _, e := range h.Events {
+		since = append(since, e.Records...)
+		if !e.leadership() {
+			continue
+		}
+		if e.Event == "lost" && e.Leader == e.ID {
+			e.Why = ownWord(since)
+		}
+		since, e.Records = nil, []Record{}
+		some.Events = append(some.Events, e)
+	}
+	return some
+}
+
+// ownWord returns why a leadership ended, by its leader's records: on which request, if it
+// resigned.
+func ownWord(records []Record) (word string) {
+	for _, r := range records {
+		switch {
+		case r.What == "resigns" && r.Why != "":
+			return r.Why
+		case r.What == "loses":
+			_, word, _ = strings.Cut(r.Why, ": ")
+		}
+	}
+	if !election.Printable(word, maxWhy) {
+		return ""
+	}
+	return word
 }

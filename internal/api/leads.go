@@ -43,7 +43,7 @@ func (s settings) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	v := s.node.Leader()
 	if !v.Defined() { // to Ready the zero Token reports the opposite
-		s.leadsNot(w, r, v)
+		s.leadsNot(w, r)
 		return
 	}
 	t := v.Token

@@ -120,18 +120,11 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = s.node.RemoveMember(ctx, id)
 	}
-	switch {
-	case errors.Is(err, batuta.ErrNotMember):
-		reply.Fail(w, http.StatusNotFound, "%v", err)
-	case errors.Is(err, batuta.ErrTooFew):
-		reply.Fail(w, http.StatusUnprocessableEntity, "%v", err)
-	case errors.Is(err, batuta.ErrNoMajority):
-		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
-	case err != nil:
-		reply.Fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
-	default:
-		reply.JSON(w, http.StatusOK, map[string]string{"removed": string(id)})
+	if err != nil {
+		s.failed(w, r, err, "remove member "+string(id), "see the members before you ask again")
+		return
 	}
+	reply.JSON(w, http.StatusOK, map[string]string{"removed": string(id)})
 }
 
 // Health is the body of PUT /v1/health.
@@ -144,10 +137,7 @@ type Health struct {
 const maxHealthWhy = 1000
 
 // settings are the calls by which a client sets what the member of this agent publishes.
-type settings struct {
-	node     Node
-	leadsNot func(http.ResponseWriter, *http.Request, batuta.View) // answers if the member does not lead
-}
+type settings struct{ member }
 
 // settable is a node that accepts health, metadata and readiness from its API.
 type settable interface {
@@ -194,7 +184,7 @@ func (s settings) set(w http.ResponseWriter, r *http.Request, what string, now a
 	case unreached(err):
 		reply.Fail(w, http.StatusGatewayTimeout, "%s: %v", what, err)
 	case errors.Is(err, batuta.ErrNotLeading):
-		s.leadsNot(w, r, s.node.Leader())
+		s.leadsNot(w, r)
 	case err != nil:
 		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	default:
@@ -205,10 +195,4 @@ func (s settings) set(w http.ResponseWriter, r *http.Request, what string, now a
 // forcer is a node that can remove a member though too few would be left.
 type forcer interface {
 	ForceRemoveMember(context.Context, batuta.ID) error
-}
-
-// unreached reports whether the node has not handled the request.
-func unreached(err error) bool {
-	return errors.Is(err, batuta.ErrClosed) || errors.Is(err, batuta.ErrRemoved) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

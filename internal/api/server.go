@@ -6,7 +6,6 @@ import (
 	"context"
 	_ "embed" // of the API's description
 	"errors"
-	"fmt"
 	"iter"
 	stdlog "log"
 	"log/slog"
@@ -61,7 +60,7 @@ const (
 
 // Server is the HTTP API of a node.
 type Server struct {
-	node            Node
+	member
 	addr            string
 	version         string
 	log             *slog.Logger
@@ -87,7 +86,7 @@ type Server struct {
 // status. Requests may use an IP address, localhost or names as the host.
 func NewServer(node Node, addr, version string, log *slog.Logger, names ...string) *Server {
 	s := &Server{
-		node: node, addr: addr, version: version, log: log,
+		member: member{node}, addr: addr, version: version, log: log,
 		streams: make(chan struct{}, maxStreams), turns: newTurns(), leaderlessTime: newLeaderlessTime(time.Now()),
 		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), recorder: newRecorder(node, log), page: web.Dashboard().Handler(),
@@ -166,7 +165,7 @@ type route struct {
 }
 
 func (s *Server) routes() []route {
-	set := settings{s.node, s.leadsNot}
+	set := settings{s.member}
 	routes := []route{
 		{"GET", "/v1/status", s.turns.inTurn(s.status)},
 		{"GET", "/v1/leader", s.leader},
@@ -270,21 +269,6 @@ func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask queries the node, which answers at once unless it is stuck; that is reported.
-func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, ok bool) {
-	ctx, cancel := context.WithTimeout(r.Context(), askTime)
-	defer cancel()
-	st, err := s.node.Status(ctx)
-	if err != nil {
-		reply.Fail(w, http.StatusServiceUnavailable, "member %s is stuck: it has not answered within %v, and takes no part in elections meanwhile", s.node.ID(), askTime)
-	}
-	return st, err == nil
-}
-
-func leaderOf(v batuta.View) Leader {
-	return Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta}
-}
-
 func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
 	reply.Much(w, r, recordsOf(s.node.Trace()))
 }
@@ -320,29 +304,4 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.page.ServeHTTP(w, r)
-}
-
-func whoIs(v batuta.View) string {
-	if !v.Defined() {
-		return "; no leader is known"
-	}
-	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
-}
-
-// leadsNot refuses a call that only the leader can handle: it names the leader or, in a quorum
-// without a leader, the number of reachable voters.
-func (s *Server) leadsNot(w http.ResponseWriter, r *http.Request, v batuta.View) {
-	who := whoIs(v)
-	ctx, cancel := context.WithTimeout(r.Context(), askTime)
-	defer cancel()
-	if st, err := s.node.Status(ctx); err == nil && !v.Defined() && st.Quorum != nil && len(st.Quorum.Voters) > 0 {
-		up, voters := 0, st.Quorum.Voters[0]
-		for _, m := range st.Members {
-			if slices.Contains(voters, m.ID) && (m.ID == st.ID || m.State == batuta.StateUp) {
-				up++
-			}
-		}
-		who += fmt.Sprintf(": %d of %d voters are reached here, and to elect one takes more than half", up, len(voters))
-	}
-	reply.Fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), who)
 }

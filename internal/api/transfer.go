@@ -34,20 +34,11 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 		s.transferNamed(ctx, w, h.Election, id)
 		return
 	}
-	switch err := s.handOver(ctx, id); {
-	case err == nil:
-		reply.JSON(w, http.StatusOK, map[string]string{"transferred": string(id)})
-	case errors.Is(err, batuta.ErrNotMember):
-		reply.Fail(w, http.StatusNotFound, "%v", err)
-	case errors.Is(err, batuta.ErrNotLeading):
-		s.leadsNot(w, r, s.node.Leader())
-	case errors.Is(err, batuta.ErrUnfit):
-		reply.Fail(w, http.StatusUnprocessableEntity, "%v", err)
-	case unreached(err):
-		reply.Fail(w, http.StatusGatewayTimeout, "transfer to %s: %v; %s", id, err, unsure)
-	default:
-		reply.Fail(w, http.StatusInternalServerError, "%v", err)
+	if err := s.handOver(ctx, id); err != nil {
+		s.failed(w, r, err, "transfer to "+string(id), unsure)
+		return
 	}
+	reply.JSON(w, http.StatusOK, map[string]string{"transferred": string(id)})
 }
 
 // unsure is added to an error if the leader's answer is missing.
@@ -96,16 +87,11 @@ func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
 	v := s.node.Leader()
-	switch err := s.stepDown(ctx, id); {
-	case err == nil:
-		reply.JSON(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
-	case errors.Is(err, batuta.ErrNotLeading):
-		s.leadsNot(w, r, s.node.Leader())
-	case unreached(err):
-		reply.Fail(w, http.StatusGatewayTimeout, "resign: %v; %s", err, unsure)
-	default:
-		reply.Fail(w, http.StatusInternalServerError, "resign: %v", err)
+	if err := s.stepDown(ctx, id); err != nil {
+		s.failed(w, r, err, "resign", unsure)
+		return
 	}
+	reply.JSON(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
 }
 
 func (s *Server) stepDown(ctx context.Context, id batuta.ID) error {
@@ -150,16 +136,9 @@ func (s *Server) pauses(w http.ResponseWriter, r *http.Request, length time.Dura
 	if err == nil {
 		now, err = s.node.Status(ctx)
 	}
-	switch {
-	case err == nil:
-		reply.JSON(w, http.StatusOK, map[string]*Paused{"paused": pausedOf(now)})
-	case errors.Is(err, batuta.ErrNotLeading):
-		s.leadsNot(w, r, s.node.Leader())
-	case errors.Is(err, batuta.ErrRefusedElection):
-		reply.Fail(w, http.StatusConflict, "%v", err)
-	case unreached(err):
-		reply.Fail(w, http.StatusGatewayTimeout, "pause: %v; its answer may have been lost: see the status before you ask again", err)
-	default:
-		reply.Fail(w, http.StatusInternalServerError, "pause: %v", err)
+	if err != nil {
+		s.failed(w, r, err, "pause", "its answer may have been lost: see the status before you ask again")
+		return
 	}
+	reply.JSON(w, http.StatusOK, map[string]*Paused{"paused": pausedOf(now)})
 }
