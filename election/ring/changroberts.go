@@ -24,27 +24,7 @@ func NewChangRoberts(options ...Option) *ChangRoberts {
 func (c *ChangRoberts) Name() string { return "chang-roberts" }
 
 // Step handles an event.
-func (c *ChangRoberts) Step(ev election.Event, out election.Actions) {
-	if c.mend(out) && c.phase == participating {
-		c.restart("its successor is gone", out)
-	}
-	switch ev.Kind {
-	case election.Started, election.LeaderLost, election.Campaign:
-		if c.phase != participating && out.Eligible(out.Self().ID) {
-			c.start(out)
-		}
-	case election.Received:
-		c.receive(ev.Message, out)
-	case election.TimerFired:
-		c.expire(out)
-	case election.LeaderElected:
-		c.settled(ev.Token, out)
-	case election.Withdrawn:
-		if ev.Peer == out.Self().ID {
-			c.restart("it cannot take its lead", out) // the round that it won is void
-		}
-	}
-}
+func (c *ChangRoberts) Step(ev election.Event, out election.Actions) { c.step(c, ev, out) }
 
 // start begins an election: "p marks itself as participating, and sends a message along the
 // ring, saying that it is the leader" ("Leader election").
@@ -74,20 +54,6 @@ func (c *ChangRoberts) nominate(candidate []election.Rank, out election.Actions)
 	c.send(election.Message{Kind: election.Election, Round: c.round, Ring: candidate}, far, out)
 }
 
-// restart replaces a lost round by a new round.
-func (c *ChangRoberts) restart(why string, out election.Actions) {
-	out.Note("restarts", c.next, why)
-	c.start(out)
-}
-
-// expire ends a round that takes too long: neither the flag nor a winner's time lasts forever.
-func (c *ChangRoberts) expire(out election.Actions) {
-	c.rest(out)
-	if !out.Leader().Defined() {
-		c.restart("the round is lost", out)
-	}
-}
-
 func (c *ChangRoberts) receive(m *election.Message, out election.Actions) {
 	switch m.Kind {
 	case election.Election:
@@ -109,7 +75,7 @@ func (c *ChangRoberts) electionFrom(m *election.Message, out election.Actions) {
 	switch {
 	case m.Round.Number > c.round.Number:
 	case !participant && c.forgotten(out):
-		c.restart("a late message asks for a leader", out)
+		c.restart(c, "a late message asks for a leader", out)
 		return
 	case !participant:
 		return // late: its round is over, or has been started again
@@ -119,7 +85,7 @@ func (c *ChangRoberts) electionFrom(m *election.Message, out election.Actions) {
 		c.cameHome(m, participant, out)
 	case c.skips(home, out), c.astray(m, out):
 		c.meet(m, out)
-		c.restart("its candidate is gone", out)
+		c.restart(c, "its candidate is gone", out)
 	default:
 		c.compare(m, participant, out)
 	}
@@ -183,18 +149,10 @@ func (c *ChangRoberts) meet(m *election.Message, out election.Actions) {
 // leads already, else when its epoch is on disk.
 func (c *ChangRoberts) win(out election.Actions) {
 	if out.Leader().Leader.ID == out.Self().ID {
-		c.announce(election.Message{Kind: election.Elected}, out)
+		c.announce(c.leads(), out)
 		return
 	}
 	c.claim(out)
 }
 
-// settled handles that the leadership t is on disk.
-func (c *ChangRoberts) settled(t election.Token, out election.Actions) {
-	switch {
-	case t.Leader != out.Self():
-		c.passOn(t, out)
-	case c.round.Number > 0: // else it led before there was any contest
-		c.announce(election.Message{Kind: election.Elected}, out)
-	}
-}
+func (c *ChangRoberts) leads() election.Message { return election.Message{Kind: election.Elected} }

@@ -33,27 +33,7 @@ func New(options ...Option) *List {
 func (l *List) Name() string { return "ring" }
 
 // Step handles an event.
-func (l *List) Step(ev election.Event, out election.Actions) {
-	if l.mend(out) && l.phase == participating {
-		l.restart("its successor is gone", out)
-	}
-	switch ev.Kind {
-	case election.Started, election.LeaderLost, election.Campaign:
-		if l.phase != participating && out.Eligible(out.Self().ID) {
-			l.start(out)
-		}
-	case election.Received:
-		l.receive(ev.Message, out)
-	case election.TimerFired:
-		l.expire(out)
-	case election.LeaderElected:
-		l.settled(ev.Token, out)
-	case election.Withdrawn:
-		if ev.Peer == out.Self().ID {
-			l.restart("it cannot take its lead", out) // the round that it won is void
-		}
-	}
-}
+func (l *List) Step(ev election.Event, out election.Actions) { l.step(l, ev, out) }
 
 // start begins an election. It "builds an ELECTION message that contains its own id and passes
 // it to its successor" ("Coordinator").
@@ -92,20 +72,6 @@ func (l *List) sendElection(list []election.Rank, stamp int64, hops int, out ele
 	l.send(election.Message{Kind: election.Election, Round: l.round, Stamp: stamp, Ring: list}, hops, out)
 }
 
-// restart replaces a lost round by a new round.
-func (l *List) restart(why string, out election.Actions) {
-	out.Note("restarts", l.next, why)
-	l.start(out)
-}
-
-// expire ends a round that takes too long: neither participation nor a winner's time lasts forever.
-func (l *List) expire(out election.Actions) {
-	l.rest(out)
-	if !out.Leader().Defined() {
-		l.restart("the round is lost", out)
-	}
-}
-
 func (l *List) receive(m *election.Message, out election.Actions) {
 	switch {
 	case !l.sane(m.Round.Number) || len(m.Ring) > election.MaxMembers: // a ring that grows has more members elsewhere
@@ -131,12 +97,12 @@ func (l *List) electionFrom(m *election.Message, out election.Actions) {
 	case l.newer(m.Round):
 		l.join(m.Round, out)
 		if l.skips(m.Round.Initiator, out) {
-			l.restart("its initiator is gone", out)
+			l.restart(l, "its initiator is gone", out)
 			return
 		}
 		l.sendElection(withOwn(m.Ring, out), m.Stamp, m.Hops-1, out)
 	case l.forgotten(out):
-		l.restart("a late message asks for a leader", out)
+		l.restart(l, "a late message asks for a leader", out)
 	}
 }
 
@@ -200,19 +166,13 @@ func (l *List) coordinatorFrom(m *election.Message, out election.Actions) {
 	case winner.ID == out.Self().ID:
 		l.decideOn(m.Ring, out)
 	case l.skips(winner.ID, out):
-		l.restart("the winner is gone", out)
+		l.restart(l, "the winner is gone", out)
 	default:
 		l.await(out)
 		l.send(*m, m.Hops-1, out)
 	}
 }
 
-// settled handles that the leadership t is on disk.
-func (l *List) settled(t election.Token, out election.Actions) {
-	switch {
-	case t.Leader != out.Self():
-		l.passOn(t, out)
-	case l.round.Number > 0: // else it led before there was any contest
-		l.announce(election.Message{Kind: election.Coordinator, Ring: l.passing.Ring}, out)
-	}
+func (l *List) leads() election.Message {
+	return election.Message{Kind: election.Coordinator, Ring: l.passing.Ring}
 }

@@ -65,6 +65,49 @@ func (r *ring) Participating() bool { return r.phase == participating }
 // been stepped.
 func (r *ring) Successor() election.ID { return r.next }
 
+// algorithm is what the two do differently.
+type algorithm interface {
+	start(out election.Actions) // begins an election
+	receive(m *election.Message, out election.Actions)
+	leads() election.Message // goes around the ring once this member leads
+}
+
+func (r *ring) step(a algorithm, ev election.Event, out election.Actions) {
+	if r.mend(out) && r.phase == participating {
+		r.restart(a, "its successor is gone", out)
+	}
+	switch ev.Kind {
+	case election.Started, election.LeaderLost, election.Campaign:
+		if r.phase != participating && out.Eligible(out.Self().ID) {
+			a.start(out)
+		}
+	case election.Received:
+		a.receive(ev.Message, out)
+	case election.TimerFired: // the round takes too long: neither participation nor a winner's time lasts forever
+		r.rest(out)
+		if !out.Leader().Defined() {
+			r.restart(a, "the round is lost", out)
+		}
+	case election.LeaderElected: // that leadership is on disk
+		switch {
+		case ev.Token.Leader != out.Self():
+			r.passOn(ev.Token, out)
+		case r.round.Number > 0: // else it led before there was any contest
+			r.announce(a.leads(), out)
+		}
+	case election.Withdrawn:
+		if ev.Peer == out.Self().ID {
+			r.restart(a, "it cannot take its lead", out) // the round that it won is void
+		}
+	}
+}
+
+// restart replaces a lost round by a new round.
+func (r *ring) restart(a algorithm, why string, out election.Actions) {
+	out.Note("restarts", r.next, why)
+	a.start(out)
+}
+
 // after returns the members that follow this member in the ring.
 func (r *ring) after(out election.Actions) iter.Seq[election.ID] {
 	members, self := out.Members(), out.Self().ID
