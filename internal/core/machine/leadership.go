@@ -22,22 +22,28 @@ func (m *elector) claim(why string) {
 	if !m.mayClaim() || m.holdsContest() || m.inherits() {
 		return
 	}
-	if m.seen.Contested() && !m.cfg.NoDetector {
-		m.discover("another has claimed meanwhile")
-		return
-	}
-	if !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT() && !m.cfg.NoDetector {
-		m.discover("it has replied that it is no candidate")
-		return
-	}
-	if !m.cfg.NoDetector && !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired) {
-		m.mayAskTwice(false)
-		m.discover("a member that lives has not answered")
-		return
-	}
-	if !m.pollsHigher() {
+	if !m.asksBeforehand() && !m.pollsHigher() {
 		m.take(why)
 	}
+}
+
+// asksBeforehand asks the members about a leader if what this member has learned of that is old.
+func (m *elector) asksBeforehand() bool {
+	why := ""
+	switch {
+	case m.cfg.NoDetector:
+	case m.seen.Contested():
+		why = "another has claimed meanwhile"
+	case !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT():
+		why = "it has replied that it is no candidate"
+	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
+		m.mayAskTwice(false)
+		why = "a member that lives has not answered"
+	}
+	if why != "" {
+		m.discover(why)
+	}
+	return why != ""
 }
 
 // holdsContest puts a contest off while work of an ended leadership still runs.
@@ -221,7 +227,11 @@ func (m *elector) probedBy(msg *election.Message) {
 func (m *elector) endPoll() {
 	if !m.polledAt.IsZero() && !m.polling() {
 		m.alarms.Cancel(timerPoll)
-		m.polled(func() { m.take("all have answered or are down") })
+		m.polled(func() {
+			if !m.asksBeforehand() {
+				m.take("all have answered or are down")
+			}
+		})
 	}
 }
 
@@ -451,7 +461,7 @@ func (m *elector) end(next tenure.Phase, cause election.Cause, certain bool, why
 	for i := range m.members {
 		peer := &m.members[i]
 		if lasted && peer.eligibility == election.IneligibleResigned && peer.ID != m.tenure.Held().Leader.ID {
-			peer.eligibility = election.Eligible
+			peer.eligibility = election.StandsNext
 		}
 	}
 	m.reconsider()

@@ -184,6 +184,28 @@ func TestWhoStandsNextIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A member that learns of a higher epoch while it asks the higher members does not claim on what
+// it learned before: a leader may have been elected meanwhile.
+func TestAClaimBehindAPollRestsOnWhatIsNew(t *testing.T) {
+	for highest, claims := range map[uint64]bool{3: true, 9: false} {
+		m := follow(t, "3")
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		m.Step(start, from("4", Message{Kind: Ping, Eligibility: IneligibleUnsaved}))
+		at := start.Add(time.Millisecond)
+		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+		if got := kinds(m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "query>4") {
+			t.Fatalf("5 is gone, and 3 does %q, want it to ask 4", got)
+		}
+		at = at.Add(time.Millisecond)
+		m.Step(at, from("2", Message{Kind: Ping, Highest: highest}))
+		got := kinds(m.Step(at, from("4", Message{Kind: ProbeReply, Age: -1, Eligibility: IneligibleUnsaved})))
+		if slices.Contains(got, "save") != claims || slices.Contains(got, "query>2") == claims {
+			t.Errorf("the highest epoch is %d by now: 3 does %q, want it to claim: %v", highest, got, claims)
+		}
+	}
+}
+
 // A higher member that stands again while a claim is being saved takes over, once; it may
 // say so in the very moment in which the claim begins.
 func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {
