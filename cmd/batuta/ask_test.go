@@ -113,7 +113,7 @@ func TestCompletion(t *testing.T) {
 		"agent --events ":                    {"json", "off", "text"},
 		"run --log-level ":                   {"debug", "info", "warn", "error"},
 		"agent --probe ":                     {"all", "descending"},
-		"bench failover --fault ":            {"crash", "freeze", "resign"},
+		"bench failover --fault ":            {"crash", "freeze", "resign", "return"},
 		"members remove --http " + api + " ": {"1", "2"},
 		"transfer --http " + api + " ":       {"1", "2"},
 	} {

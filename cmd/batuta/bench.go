@@ -47,6 +47,8 @@ func newBenchFailoverCommand(e cli.Env) *cobra.Command {
 the leader away: crash is kill -9, freeze is SIGSTOP, resign is the polite way.
 It measures from just before that to the first claim of a new leader, and to all
 others naming the same new leader, by the times in the members' own events.
+With return the highest member is killed and, once another leads, starts again. It
+measures from that member's event ready to its claim, and to all naming it.
 After a resignation it watches the members for 2·T more: one leadership should
 follow, and not of the member that resigned. Rounds in which that member leads
 again (returned), and changes of leadership beyond the first (extra_changes), are
@@ -56,7 +58,7 @@ that is given and in a temporary directory otherwise; with --data-dir none they
 save nothing. Progress goes to standard error.
 
 Each round also measures a floor on the same disk: as many plain processes, one of which
-is killed (resign, freeze: closes its connections), and one round of messages, with a
+is killed (others than crash: closes its connections), and one round of messages, with a
 write to disk before each step. For freeze it adds T less half a heartbeat. A ratio is
 that of the two medians; it depends less on the machine than a time does.`,
 		Example: `  batuta bench failover --nodes 5 --rounds 100
@@ -84,7 +86,7 @@ that of the two medians; it depends less on the machine than a time does.`,
 const noDataDir = "none"
 
 // faults are the values of --fault.
-func faults() []string { return []string{"crash", "freeze", "resign"} }
+func faults() []string { return []string{"crash", "freeze", "resign", "return"} }
 
 // benchCluster is what is measured, as the flags give it.
 type benchCluster struct {
@@ -249,8 +251,11 @@ func (b *failoverBench) round(ctx context.Context, round int) (first, all time.D
 	first, all = after.first.Sub(at), after.all.Sub(at)
 	fmt.Fprintf(b.Stderr, "round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
 		round, b.rounds, b.fault, victim.id, cli.Milliseconds(first), after.leader.id, cli.Milliseconds(all))
-	if b.fault == "resign" {
+	switch b.fault {
+	case "resign":
 		return first, all, b.watch(ctx, round, victim) // it is still there, and stays aside
+	case "return":
+		return first, all, nil // it leads again
 	}
 	return first, all, b.restore(ctx, victim, after.epoch)
 }
@@ -309,9 +314,28 @@ func (b *failoverBench) strike(ctx context.Context, leader *member) (time.Time, 
 		return b.cluster.crash(leader)
 	case "freeze":
 		return b.cluster.freeze(leader)
+	case "return":
+		return b.comeBack(ctx, leader)
 	default:
 		return b.cluster.resign(ctx, leader)
 	}
+}
+
+// comeBack restarts the leader after another has taken its place, and returns when it was ready.
+func (b *failoverBench) comeBack(ctx context.Context, leader *member) (time.Time, error) {
+	epoch := leader.epoch
+	if _, err := b.cluster.crash(leader); err != nil {
+		return time.Time{}, err
+	}
+	if _, err := b.cluster.await(ctx, epoch+1, ""); err != nil {
+		return time.Time{}, err
+	}
+	b.cluster.mark()
+	if err := b.cluster.start(leader); err != nil {
+		return time.Time{}, err
+	}
+	_, err := b.cluster.await(ctx, epoch+2, leader.id)
+	return leader.ready, err
 }
 
 // restore brings the victim back and waits until the highest leads again.

@@ -59,3 +59,21 @@ func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 		t.Errorf("3 resigned and led again, and the command ends with %v after\n%s", err, progress.String())
 	}
 }
+
+// The highest member that starts again takes over, and is measured from its event ready.
+func TestBenchMeasuresAReturn(t *testing.T) {
+	fulltest.Parallel(t)
+	var out, progress bytes.Buffer
+	b := &failoverBench{fault: "return", benchCluster: benchCluster{Env: cli.Env{Stdout: &out, Stderr: &progress},
+		nodes: 3, rounds: 2, algorithm: "bully", profile: "lan", json: true, dataDir: t.TempDir()}}
+	if err := b.run(t.Context()); err != nil {
+		t.Fatalf("%v after\n%s", err, progress.String())
+	}
+	var f failoverFigures
+	if err := json.Unmarshal(out.Bytes(), &f); err != nil || f.First.Median <= 0 || f.All.Median < f.First.Median || f.Returned != nil {
+		t.Errorf("3 came back twice, and the figures are %s (%v)", out.String(), err)
+	}
+	if back := strings.Count(progress.String(), "return of 3: first claim after"); back != 2 || strings.Count(progress.String(), "all agree on 3") != 2 {
+		t.Errorf("3 came back twice, and the progress is\n%s", progress.String())
+	}
+}

@@ -39,10 +39,11 @@ type cluster struct {
 // member is a place in the cluster and the process that fills it now.
 type member struct {
 	id, listen string
-	process    *process // nil: none runs
-	frozen     bool     // stopped by SIGSTOP
-	http       string   // address of its API, once it is ready
-	advertise  string   // the published address, from its event ready
+	process    *process  // nil: none runs
+	frozen     bool      // stopped by SIGSTOP
+	http       string    // address of its API, once it is ready
+	ready      time.Time // when it was
+	advertise  string    // the published address, from its event ready
 
 	leader string // in its view; empty: it knows none
 	epoch  uint64
@@ -331,7 +332,7 @@ func (c *cluster) take(l childLine) error {
 	}
 	switch l.line.Event {
 	case "ready":
-		m.http, m.advertise = l.line.HTTP, l.line.Advertise
+		m.http, m.advertise, m.ready = l.line.HTTP, l.line.Advertise, l.line.Time.Time
 	case "leader":
 		m.leader, m.epoch, m.at = l.line.Leader, l.line.Epoch, l.line.Time.Time
 		if m.leader == m.id && m.at.After(c.since) && (c.claim.IsZero() || m.at.Before(c.claim)) {
