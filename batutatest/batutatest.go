@@ -1,6 +1,6 @@
 // Package batutatest runs a cluster within a single process, for the tests of a service that uses
-// batuta. Members communicate over a network in memory, are killed, cut off and healed by calls,
-// and keep their state as on a disk.
+// batuta. Members communicate over a network in memory, are killed, frozen, cut off and healed by
+// calls, and keep their state as on a disk.
 //
 // Within [testing/synctest] the time that the cluster waits takes none, and a test of what happens
 // when the leader is cut off ends in milliseconds:
@@ -49,6 +49,7 @@ type Cluster struct {
 	disks   map[batuta.ID]*disk
 	joins   map[batuta.ID]bool // members on no list
 	nodes   map[batuta.ID]*batuta.Node
+	frozen  map[batuta.ID]bool
 	apart   [][2]batuta.ID // links that are cut
 	dir     string
 }
@@ -63,7 +64,8 @@ func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 		t.Fatalf("batutatest.New with %d members and %d changes: give at least one member, and no nil function", n, len(change))
 	}
 	c := &Cluster{t: t, network: memnet.New(), change: change, hosts: map[batuta.ID]*memnet.Host{},
-		disks: map[batuta.ID]*disk{}, joins: map[batuta.ID]bool{}, nodes: map[batuta.ID]*batuta.Node{}, dir: t.TempDir()}
+		disks: map[batuta.ID]*disk{}, joins: map[batuta.ID]bool{}, nodes: map[batuta.ID]*batuta.Node{},
+		frozen: map[batuta.ID]bool{}, dir: t.TempDir()}
 	for range n {
 		c.seat()
 	}
@@ -139,12 +141,12 @@ func (c *Cluster) Join() *batuta.Node {
 	c.t.Helper()
 	var by *batuta.Node
 	for _, m := range c.members {
-		if n := c.nodes[m.ID]; n != nil {
-			by = n
+		if c.awake(m.ID) {
+			by = c.nodes[m.ID]
 		}
 	}
 	if by == nil {
-		c.t.Fatal("no member runs that a newcomer could join through: call Start or StartAll first")
+		c.t.Fatal("no member runs that a newcomer could join through: call Start, StartAll or Thaw first")
 	}
 	id := c.seat()
 	c.joins[id] = true
@@ -175,6 +177,7 @@ func (c *Cluster) Kill(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
 	c.hosts[id].Kill()
+	delete(c.frozen, id)
 	c.end(id)
 }
 
@@ -191,8 +194,44 @@ func (c *Cluster) PowerOff(id batuta.ID) {
 func (c *Cluster) Stop(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
+	if c.frozen[id] {
+		c.t.Fatalf("member %s is frozen and cannot hand over: call Thaw first, or Kill", id)
+	}
 	c.end(id)
 }
+
+// Freeze stops the node of a member as SIGSTOP stops a process: it neither sends, receives nor elects
+// until [Cluster.Thaw], and its connections stay open. Then what has arrived is received late, and its
+// timers are late too. A member that is frozen for longer than T is replaced.
+//
+// The test's own functions cannot be frozen, such as the work of [batuta.Node.Lead] or a
+// [batuta.Health] check. Meanwhile the context of work is not cancelled, and methods of the node that
+// ask its loop, such as Status, Hold and Resign, wait for the thaw. IsLeader, Leader and
+// [batuta.Held.Valid] compare clocks: they report the end of a leadership in time.
+func (c *Cluster) Freeze(id batuta.ID) {
+	c.t.Helper()
+	c.running(id)
+	if c.frozen[id] {
+		c.t.Fatalf("member %s is frozen already", id)
+	}
+	if n := c.nodes[id]; !c.hosts[id].Freeze(n.Done()) {
+		c.t.Fatalf("member %s has ended by itself: %v", id, n.Err())
+	}
+	c.frozen[id] = true
+}
+
+// Thaw ends [Cluster.Freeze]: the member goes on as after SIGCONT.
+func (c *Cluster) Thaw(id batuta.ID) {
+	c.t.Helper()
+	if !c.frozen[id] {
+		c.t.Fatalf("member %s is not frozen: call Freeze first", id)
+	}
+	delete(c.frozen, id)
+	c.hosts[id].Thaw()
+}
+
+// awake reports whether a member runs and is not frozen.
+func (c *Cluster) awake(id batuta.ID) bool { return c.nodes[id] != nil && !c.frozen[id] }
 
 func (c *Cluster) running(id batuta.ID) {
 	c.t.Helper()
@@ -218,8 +257,8 @@ func (c *Cluster) Cut(a, b batuta.ID) {
 	c.apart = append(c.apart, [2]batuta.ID{a, b})
 }
 
-// Isolate cuts a member off from the rest. To the others its process might as well be frozen: what it
-// sends, and what they send to it, arrives when the cluster is healed.
+// Isolate cuts a member off from the rest, and it runs on. What it sends, and what they send to it,
+// arrives when the cluster is healed.
 func (c *Cluster) Isolate(id batuta.ID) {
 	c.t.Helper()
 	c.Part(id)
@@ -245,19 +284,19 @@ func (c *Cluster) Heal() {
 	c.apart = nil
 }
 
-// Agree waits until these members, by default all that run, follow leader under the same token, and
-// returns it.
+// Agree waits until these members, by default all that run and are not frozen, follow leader under the
+// same token, and returns it.
 func (c *Cluster) Agree(leader batuta.ID, among ...batuta.ID) batuta.Token {
 	c.t.Helper()
 	if len(among) == 0 {
 		for _, m := range c.members {
-			if c.nodes[m.ID] != nil {
+			if c.awake(m.ID) {
 				among = append(among, m.ID)
 			}
 		}
 	}
 	if len(among) == 0 {
-		c.t.Fatal("no member runs that could agree: call Start or StartAll first")
+		c.t.Fatal("no member runs that could agree: call Start, StartAll or Thaw first")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -307,6 +346,9 @@ func (c *Cluster) views() (s string) {
 // stop ends all running members.
 func (c *Cluster) stop() {
 	c.Heal()
+	for id := range c.frozen {
+		c.Thaw(id)
+	}
 	for id := range c.nodes {
 		c.end(id)
 	}

@@ -99,6 +99,10 @@ func TestMistakes(t *testing.T) {
 		"nobody alone":         func(t testing.TB) { batutatest.New(t, 2).Isolate("3") },
 		"a join of nobody":     func(t testing.TB) { batutatest.New(t, 2).Join() },
 		"a start of nobody":    func(t testing.TB) { batutatest.New(t, 2).Start("3") },
+		"a freeze of nobody":   func(t testing.TB) { batutatest.New(t, 2).Freeze("2") },
+		"a thaw of the awake":  func(t testing.TB) { c := batutatest.New(t, 1); c.Start("1"); c.Thaw("1") },
+		"frozen twice":         func(t testing.TB) { frozen(t).Freeze("1") },
+		"a stop of the frozen": func(t testing.TB) { frozen(t).Stop("1") },
 	} {
 		tried := &trial{TB: t}
 		var wg sync.WaitGroup
@@ -108,6 +112,14 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: the test goes on", what)
 		}
 	}
+}
+
+// frozen makes a cluster of one member, which is frozen.
+func frozen(t testing.TB) *batutatest.Cluster {
+	c := batutatest.New(t, 1)
+	c.Start("1")
+	c.Freeze("1")
+	return c
 }
 
 // trial is a test that notes why it has failed.

@@ -128,7 +128,7 @@ var mayImport = map[string][]string{
 	"internal/testkit/browsertest": {},
 	"internal/testkit/freeport":    {},
 	"internal/testkit/fulltest":    {},
-	"internal/testkit/memnet":      {"internal/net/transport"},
+	"internal/testkit/memnet":      {"internal/net/network", "internal/net/transport"},
 	"internal/testkit/mutant":      {},
 	"internal/testkit/page":        {},
 	"internal/testkit/stalltest":   {"internal/clock"},

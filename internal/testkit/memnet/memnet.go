@@ -1,5 +1,6 @@
 // Package memnet is a network in memory, for tests in virtual time. Bytes arrive in order, a
-// message delay late. Deadlines, ends and kills are as a kernel's. Calls cut and heal links.
+// message delay late. Deadlines, ends and kills are as a kernel's. Calls cut and heal links, and freeze
+// and thaw hosts.
 package memnet
 
 import (
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
@@ -88,15 +90,54 @@ func (m *Network) awaitOpen(ctx context.Context, a, b string) error {
 	}
 }
 
-// Host is a process's side of a [Network]: a transport that can be killed.
+// Host is a process's side of a [Network]: a transport that can be killed, and frozen.
 type Host struct {
 	net  *Network
 	name string
+	turn network.Turn // of the node
 
-	mu    sync.Mutex
-	dead  bool
-	ends  []*conn
-	ports []*listener
+	mu     sync.Mutex
+	dead   bool
+	frozen chan struct{} // closed by the thaw; nil: it is not frozen
+	ends   []*conn
+	ports  []*listener
+}
+
+// Attach sets the turn of the node that uses this transport. [Host.Freeze] takes it.
+func (h *Host) Attach(turn network.Turn) { h.turn = turn }
+
+// Freeze stops the host as SIGSTOP stops a process, between two steps of its node: that takes no more
+// steps, and no call that waits for the network returns before [Host.Thaw]. What arrives is kept, and
+// connections stay open. It returns false if the node ends, which closes ended, before it can be frozen.
+func (h *Host) Freeze(ended <-chan struct{}) bool {
+	select {
+	case <-h.turn:
+	case <-ended:
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.frozen = make(chan struct{})
+	return true
+}
+
+// Thaw ends a freeze.
+func (h *Host) Thaw() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.frozen)
+	h.frozen = nil
+	h.turn <- struct{}{}
+}
+
+// awaitThaw returns at once unless the host is frozen.
+func (h *Host) awaitThaw() {
+	h.mu.Lock()
+	frozen := h.frozen
+	h.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
 }
 
 // Listen binds addr; port 0 is any free port.
@@ -125,6 +166,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 
 // Dial takes two message delays.
 func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	defer h.awaitThaw()
 	select {
 	case <-time.After(h.net.trip() + h.net.trip()):
 	case <-ctx.Done():
@@ -140,8 +182,8 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	there, back := h.net.half(h.name, l.host.name), h.net.half(h.name, l.host.name)
-	near := &conn{in: back, out: there, local: "127.0.0.1:9", remote: l.addr}
-	far := &conn{in: there, out: back, local: l.addr, remote: "127.0.0.1:9"}
+	near := &conn{host: h, in: back, out: there, local: "127.0.0.1:9", remote: l.addr}
+	far := &conn{host: l.host, in: there, out: back, local: l.addr, remote: "127.0.0.1:9"}
 	if !h.keep(near) || !l.host.keep(far) {
 		return nil, fmt.Errorf("dial %s: %w", addr, transport.ErrRefused)
 	}
@@ -160,11 +202,11 @@ func (h *Host) keep(c *conn) bool {
 	return true
 }
 
-// Kill ends the host as the kernel ends a process.
+// Kill ends the host as the kernel ends a process, frozen or not.
 func (h *Host) Kill() {
 	h.mu.Lock()
 	h.dead = true
-	ends, ports := h.ends, h.ports
+	ends, ports, frozen := h.ends, h.ports, h.frozen != nil
 	h.mu.Unlock()
 	for _, l := range ports {
 		l.Close()
@@ -172,6 +214,9 @@ func (h *Host) Kill() {
 	for _, c := range ends {
 		c.out.end(syscall.ECONNRESET)
 		c.Close()
+	}
+	if frozen { // so that its goroutines end
+		h.Thaw()
 	}
 }
 
@@ -189,6 +234,7 @@ type listener struct {
 }
 
 func (l *listener) Accept() (net.Conn, error) {
+	defer l.host.awaitThaw()
 	select {
 	case c := <-l.queue:
 		return c, nil
@@ -218,15 +264,24 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// conn is an end of a connection. Writing never waits.
+// conn is an end of a connection. Writing waits only for a thaw.
 type conn struct {
+	host          *Host
 	in, out       *half
 	local, remote address
 	once          sync.Once
 }
 
-func (c *conn) Read(p []byte) (int, error)        { return c.in.read(p) }
-func (c *conn) Write(p []byte) (int, error)       { return c.out.write(p) }
+func (c *conn) Read(p []byte) (int, error) {
+	defer c.host.awaitThaw()
+	return c.in.read(p)
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	c.host.awaitThaw()
+	return c.out.write(p)
+}
+
 func (c *conn) CloseWrite() error                 { c.out.end(io.EOF); return nil }
 func (c *conn) LocalAddr() net.Addr               { return c.local }
 func (c *conn) RemoteAddr() net.Addr              { return c.remote }

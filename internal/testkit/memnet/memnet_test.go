@@ -3,13 +3,17 @@ package memnet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
@@ -94,5 +98,73 @@ func TestACutHoldsWhatIsSent(t *testing.T) {
 		if err := <-healed; err != nil {
 			t.Errorf("a dial that waited: %v", err)
 		}
+	})
+}
+
+// A frozen host returns nothing from any call. What arrives waits, on connections that stay open, and
+// the host accepts connections as a kernel does for a stopped process.
+func TestAFrozenHostWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New()
+		one, two := m.Host("1"), m.Host("2")
+		turn := make(network.Turn, 1)
+		turn <- struct{}{}
+		two.Attach(turn)
+		l, err := two.Listen("10.0.0.2:7400")
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, err := one.Dial(t.Context(), "10.0.0.2:7400")
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, _ := l.Accept()
+		if !two.Freeze(nil) || len(turn) != 0 {
+			t.Fatal("the loop goes on")
+		}
+		const frozen = time.Hour
+		began := time.Now()
+		var calls sync.WaitGroup
+		late := func(what string, call func() error) {
+			calls.Go(func() {
+				if err := call(); err != nil || time.Since(began) < frozen {
+					t.Errorf("%s: %v after %v", what, err, time.Since(began))
+				}
+			})
+		}
+		late("read", func() error { _, err := far.Read(make([]byte, 5)); return err })
+		late("write", func() error { _, err := far.Write([]byte("back")); return err })
+		late("accept", func() error { _, err := l.Accept(); return err })
+		late("answer", func() error { _, err := near.Read(make([]byte, 4)); return err })
+		late("dial", func() error {
+			if _, err := two.Dial(t.Context(), "10.0.0.3:7400"); !errors.Is(err, transport.ErrRefused) {
+				return fmt.Errorf("%w", err)
+			}
+			return nil
+		})
+		near.Write([]byte("hello"))
+		if _, err := one.Dial(t.Context(), "10.0.0.2:7400"); err != nil || time.Since(began) > time.Second {
+			t.Errorf("a dial to the frozen: %v", err)
+		}
+		time.Sleep(frozen)
+		two.Thaw()
+		calls.Wait()
+		if len(turn) != 1 {
+			t.Error("the turn is not given back")
+		}
+
+		ended := make(chan struct{})
+		close(ended)
+		<-turn
+		if two.Freeze(ended) {
+			t.Error("a loop that has ended is frozen")
+		}
+		turn <- struct{}{}
+		two.Freeze(nil)
+		two.Kill()
+		if _, err := far.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after a kill: %v", err)
+		}
+		near.Close()
 	})
 }
