@@ -33,10 +33,18 @@ func built(t *testing.T, name string) string {
 }
 
 // members gives the addresses of three members on loopback, and of one service.
-// Each port has a fellow a thousand above that is free too.
 func members(t *testing.T) (list []string, service string) {
+	for i, addr := range addresses(t, 4) {
+		list = append(list, fmt.Sprintf("%d=%s", i+1, addr))
+	}
+	_, service, _ = strings.Cut(list[3], "=")
+	return list[:3], service
+}
+
+// addresses gives n addresses on loopback. Each port has a fellow a thousand above that is free too.
+func addresses(t *testing.T, n int) (list []string) {
 	t.Helper()
-	for port := 12000; port < 30000 && len(list) < 4; port += 7 {
+	for port := 12000; port < 30000 && len(list) < n; port += 7 {
 		addr := "127.0.0.1:" + strconv.Itoa(port)
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -48,10 +56,12 @@ func members(t *testing.T) (list []string, service string) {
 			continue
 		}
 		defer m.Close()
-		list = append(list, fmt.Sprintf("%d=%s", len(list)+1, addr))
+		list = append(list, addr)
 	}
-	_, service, _ = strings.Cut(list[3], "=")
-	return list[:3], service
+	if len(list) < n {
+		t.Fatalf("%d of %d ports are free", len(list), n)
+	}
+	return list
 }
 
 // process is a member that runs.
