@@ -30,6 +30,22 @@ func members(stop ...string) operand {
 		func(s *Step) string { return JoinIDs(s.Members, " ") }}
 }
 
+// text reads a word of the user's choice; what names it in errors.
+func text(form, what string) operand {
+	return operand{form,
+		func(p *parser, s *Step) {
+			w, _ := p.next(what)
+			s.Word = w.text
+		},
+		func(s *Step) string { return s.Word }}
+}
+
+var (
+	named  = text("NAME", "the name of an election")
+	timer  = text("TIMER", "a timer's name, such as answer")
+	saying = text("WORD", "a word, or - for nothing") // the metadata of a member
+)
+
 var member = operand{"ID",
 	func(p *parser, s *Step) { s.Members = []election.ID{p.member()} },
 	func(s *Step) string { return JoinIDs(s.Members, " ") }}
@@ -37,14 +53,6 @@ var member = operand{"ID",
 var pair = operand{"ID ID",
 	func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	func(s *Step) string { return JoinIDs(s.Members, " ") }}
-
-// named is the name of an election.
-var named = operand{"NAME",
-	func(p *parser, s *Step) {
-		w, _ := p.next("the name of an election")
-		s.Word = w.text
-	},
-	func(s *Step) string { return s.Word }}
 
 // candidacy is how a member is a candidate of a named election.
 var candidacy = operand{"[weight N] [seats N] [prefer]",
@@ -125,21 +133,6 @@ func readOneWay(p *parser, s *Step) {
 	s.Links = []Link{l}
 }
 
-var timer = operand{"TIMER",
-	func(p *parser, s *Step) {
-		w, _ := p.next("a timer's name, such as answer")
-		s.Word = w.text
-	},
-	func(s *Step) string { return s.Word }}
-
-// The metadata of a member.
-var saying = operand{"WORD",
-	func(p *parser, s *Step) {
-		w, _ := p.next("a word, or - for nothing")
-		s.Word = w.text
-	},
-	func(s *Step) string { return s.Word }}
-
 var through = operand{"via ID…",
 	func(p *parser, s *Step) {
 		p.oneOf("via")
@@ -161,19 +154,17 @@ var perhapsThrough = operand{"[via ID…]",
 		return through.write(s)
 	}}
 
-var place = operand{"at ID",
-	func(p *parser, s *Step) {
-		p.oneOf("at")
-		s.Via = []election.ID{p.member()}
-	},
-	func(s *Step) string { return "at " + JoinIDs(s.Via, " ") }}
+// via reads a second member after a preposition.
+func via(how string) operand {
+	return operand{how + " ID",
+		func(p *parser, s *Step) {
+			p.oneOf(how)
+			s.Via = []election.ID{p.member()}
+		},
+		func(s *Step) string { return how + " " + JoinIDs(s.Via, " ") }}
+}
 
-var toMember = operand{"to ID",
-	func(p *parser, s *Step) {
-		p.oneOf("to")
-		s.Via = []election.ID{p.member()}
-	},
-	func(s *Step) string { return "to " + JoinIDs(s.Via, " ") }}
+var place, toMember = via("at"), via("to")
 
 var priority = operand{"[priority N]",
 	func(p *parser, s *Step) {
