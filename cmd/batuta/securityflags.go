@@ -55,14 +55,6 @@ func (f *securityFlags) check(a *agentFlags) error {
 	if f.allowPlain && !f.on() {
 		return cli.Usagef("--allow-plain: it goes with --secret-file or --tls-cert; leave it out, or add one of them")
 	}
-	if (f.httpCert == "") != (f.httpKey == "") {
-		return cli.Usagef("--http-tls-cert and --http-tls-key go together: give both")
-	}
-	if f.healthHTTP != "" {
-		if err := cli.CheckAddress("--health-http", f.healthHTTP); err != nil {
-			return err
-		}
-	}
 	if !f.on() && !f.insecure && !api.Loopback(a.listen) {
 		if a.wire.name == "boss" {
 			return cli.Usagef("--listen %s: other machines reach it, and the boss wire has no encryption in its protocol; let a firewall close the port to others, and add --insecure", a.listen)
@@ -119,7 +111,16 @@ func (f *securityFlags) options() security.Options {
 	return security.Options(f.security())
 }
 
+// checkHTTP is of the flags about the API at addr, of any agent.
 func (f *securityFlags) checkHTTP(addr string) error {
+	if (f.httpCert == "") != (f.httpKey == "") {
+		return cli.Usagef("--http-tls-cert and --http-tls-key go together: give both")
+	}
+	if f.healthHTTP != "" {
+		if err := cli.CheckAddress("--health-http", f.healthHTTP); err != nil {
+			return err
+		}
+	}
 	if addr == "off" {
 		return nil
 	}

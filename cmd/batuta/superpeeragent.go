@@ -77,18 +77,7 @@ func (f *peerFlags) check() error {
 	if err := f.config.Validate(); err != nil {
 		return cli.Exit(cli.Usage, err)
 	}
-	if (f.security.httpCert == "") != (f.security.httpKey == "") {
-		return cli.Usagef("--http-tls-cert and --http-tls-key go together: give both")
-	}
-	if err := f.security.checkHTTP(f.http); err != nil {
-		return err
-	}
-	if f.security.healthHTTP != "" {
-		if err := cli.CheckAddress("--health-http", f.security.healthHTTP); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(f.hook.Check(), f.output.Check())
+	return cmp.Or(f.security.checkHTTP(f.http), f.hook.Check(), f.output.Check())
 }
 
 func (f *peerFlags) hooks(log *slog.Logger) *peeragent.Hooks {

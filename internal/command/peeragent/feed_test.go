@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // A feed ends with any other error, and when it cannot write a line.
@@ -23,7 +25,6 @@ func TestFeedEnds(t *testing.T) {
 		{"by itself", []any{1, 2}, "1 2 "},
 		{"by a line that is none", []any{1, func() {}, 2}, "1 "},
 	} {
-		f := newFeed(t.Context(), slog.New(slog.DiscardHandler))
 		next := 0
 		watch := func(context.Context) iter.Seq2[any, error] {
 			return func(yield func(any, error) bool) {
@@ -40,17 +41,13 @@ func TestFeedEnds(t *testing.T) {
 				}
 			}
 		}
-		go func() {
-			defer f.end()
-			pour(f, behind, watch, func(e any, late bool) (string, any) {
-				if late {
-					return "behind", 0
-				}
-				return fmt.Sprint(e), e
-			})
-		}()
 		var got strings.Builder
-		for e := range f.all() {
+		for e := range feed(slog.New(slog.DiscardHandler), behind, follow.On(t.Context(), behind, watch), func(e any, late bool) (string, any) {
+			if late {
+				return "behind", 0
+			}
+			return fmt.Sprint(e), e
+		}) {
 			io.WriteString(&got, e.Name+" ")
 		}
 		if got.String() != tt.want {

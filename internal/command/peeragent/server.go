@@ -18,6 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/api/reply"
+	"github.com/batuta-dev/batuta/internal/follow"
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
@@ -176,16 +177,24 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
 		return
 	}
-	f := newFeed(r.Context(), s.log)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	events := make(chan reply.Event)
 	go func() {
-		defer f.end()
-		pour(f, superpeer.ErrBehind, s.node.Watch, func(ev superpeer.Event, behind bool) (string, any) {
+		defer close(events)
+		for e := range feed(s.log, superpeer.ErrBehind, follow.On(ctx, superpeer.ErrBehind, s.node.Watch), func(ev superpeer.Event, behind bool) (string, any) {
 			l := LineOf(s.node.ID(), ev)
 			if behind {
 				l = BehindLine(s.node.ID(), time.Now())
 			}
 			return l.Event, l
-		})
+		}) {
+			select {
+			case events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
 	}()
-	stream(w, r, f.all())
+	stream(w, r, events)
 }
