@@ -131,7 +131,10 @@ func (d *driver) run(ctx context.Context) {
 func (d *driver) tick() {
 	now := rules.Round(time.Since(d.began) / d.m.cfg.Round)
 	if now <= d.round {
-		d.renewal.repeat(d)
+		if m := &d.renewal.message; d.renewal.due(d.m.cfg.Round / 2) {
+			delete(d.trips, m.To) // it may be gone: the distance has to be measured again
+			d.pass(m)
+		}
 		return
 	}
 	passed := now - d.round
@@ -314,19 +317,24 @@ func (d *driver) send(m *rules.Message) {
 		d.local = append(d.local, *m)
 		return
 	}
+	if d.pass(m) && m.Kind == rules.Renew {
+		d.renewal = renewal{message: *m, waits: true, at: time.Now()}
+	}
+}
+
+// pass sends m to a different node, and reports whether there is that.
+func (d *driver) pass(m *rules.Message) bool {
 	k, ok := d.m.peers.at(m.To)
 	if !ok {
-		return // gone
+		return false // gone
 	}
 	raw, err := d.m.peers.encode(m, d.round)
 	if err != nil || len(raw) > maxMessage {
 		d.m.counts.dropped.Add(1)
-		return
-	}
-	if m.Kind == rules.Renew {
-		d.renewal = renewal{message: *m, waits: true, at: time.Now()}
+		return false
 	}
 	d.transmit(k, raw, m.Kind == rules.Transfer)
+	return true
 }
 
 // transmit sends a single packet if raw fits and may be lost, else a stream.
@@ -400,6 +408,38 @@ func (d *driver) consider(m *rules.Message) {
 	} else {
 		d.handle(m)
 	}
+}
+
+// A malicious node could otherwise depose all holders, or make all nodes super peers. So a message
+// that only a token's registrar sends is refused from any further node, by this node's list; and no
+// node may act as the holder of two tokens.
+func (d *driver) credible(m *rules.Message) error {
+	switch m.Kind {
+	case rules.Grant, rules.Drop, rules.Kept, rules.Confirm, rules.Summon, rules.Here:
+		if owner, ok := d.ring.Owner(d.cfg.TokenKey(m.Token, d.size)); !ok || owner != m.From {
+			return errBad{"its sender is not the token's registrar"}
+		}
+	case rules.Keep, rules.Move, rules.Moved:
+		if !d.claims.allow(uid(m.Key), m.Token, d.round) {
+			return errBad{"its sender holds another token"}
+		}
+	}
+	return nil
+}
+
+// allow applies the fence. A record that rests on a false version is started again: its holder will
+// announce itself.
+func (d *driver) allow(token int32, version uint32) bool {
+	possible, fooled := d.fence.allow(token, version, d.round, d.cfg.Count(d.size))
+	if fooled {
+		d.m.book.doubt(token)
+	}
+	if fooled && d.charged[token] {
+		d.node.Relieved(token)
+		delete(d.charged, token)
+		d.charge(token)
+	}
+	return possible
 }
 
 func (d *driver) refuse(err error) {

@@ -70,23 +70,6 @@ func (f fence) expire(tokens int) {
 	maps.DeleteFunc(f, func(t int32, _ stamp) bool { return int(t) >= tokens })
 }
 
-// A malicious node could otherwise depose all holders, or make all nodes super peers. So a message
-// that only a token's registrar sends is refused from any further node, by this node's list; and no
-// node may act as the holder of two tokens.
-func (d *driver) credible(m *rules.Message) error {
-	switch m.Kind {
-	case rules.Grant, rules.Drop, rules.Kept, rules.Confirm, rules.Summon, rules.Here:
-		if owner, ok := d.ring.Owner(d.cfg.TokenKey(m.Token, d.size)); !ok || owner != m.From {
-			return errBad{"its sender is not the token's registrar"}
-		}
-	case rules.Keep, rules.Move, rules.Moved:
-		if !d.claims.allow(uid(m.Key), m.Token, d.round) {
-			return errBad{"its sender holds another token"}
-		}
-	}
-	return nil
-}
-
 // claims are the tokens that nodes have claimed as their own.
 type claims map[uid]claim
 
@@ -107,19 +90,4 @@ func (c claims) allow(holder uid, token int32, now rules.Round) bool {
 
 func (c claims) expire(now rules.Round) {
 	maps.DeleteFunc(c, func(_ uid, last claim) bool { return now-last.at >= minTellGap })
-}
-
-// allow applies the fence. A record that rests on a false version is started again: its holder will
-// announce itself.
-func (d *driver) allow(token int32, version uint32) bool {
-	possible, fooled := d.fence.allow(token, version, d.round, d.cfg.Count(d.size))
-	if fooled {
-		d.m.book.doubt(token)
-	}
-	if fooled && d.charged[token] {
-		d.node.Relieved(token)
-		delete(d.charged, token)
-		d.charge(token)
-	}
-	return possible
 }

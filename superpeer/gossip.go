@@ -143,7 +143,7 @@ type book struct {
 	entries map[int32]*entry
 	hot     []*entry      // news to pass on; may contain replaced entries
 	token   map[uid]int32 // by holder
-	rivals  map[uid]rival // by holder: see trouble.go
+	rivals  map[uid]rival // by holder
 	said    map[uid]word  // the last announcement of each holder, even if it was dropped
 	round   rules.Round
 	swept   rules.Round // when old entries were last removed
@@ -414,4 +414,62 @@ func (b *book) hear(q *rules.Query, metric *rules.Metric, handle func(uid) rules
 		pick(all)
 	}
 	return list
+}
+
+// rival is a node that continues to announce a token which has a different holder in the book, or
+// which is not needed: a surplus super peer.
+type rival struct{ first, last rules.Round }
+
+// suspect records that n was refused because its holder should not have the token. A node that has
+// passed its token on stops its announcements. A node that still announces it later is a surplus
+// super peer, and all nodes have to count those.
+func (b *book) suspect(n *notice, now rules.Round) {
+	if b.core || n.waits == over || !b.contend(n.holder, now) {
+		return
+	}
+	b.said[n.holder] = word{n.seq, now}
+	b.hot = append(b.hot, &entry{notice: *n, heard: now})
+}
+
+// contend records that holder was a rival at that round; false: there is no room.
+func (b *book) contend(holder uid, at rules.Round) bool {
+	r, ok := b.rivals[holder]
+	if !ok {
+		r.first = at
+	}
+	if !ok && len(b.rivals) >= maxHeard {
+		return false
+	}
+	r.last = max(r.last, at)
+	b.rivals[holder] = r
+	return true
+}
+
+// surplus records an announcement of a token that is not needed.
+func (b *book) surplus(n *notice, now rules.Round) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last, ok := b.said[n.holder]; !ok || n.seq > last.seq {
+		b.suspect(n, now)
+	}
+}
+
+// supers returns the known number of super peers, with self if it is a super peer.
+func (b *book) supers(self uid, super bool) (k int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.entries {
+		if e.waits != over && e.holder != self {
+			k++
+		}
+	}
+	for u, r := range b.rivals {
+		if _, listed := b.token[u]; !listed && u != self && r.last-r.first >= minTellGap {
+			k++
+		}
+	}
+	if super {
+		k++
+	}
+	return k
 }

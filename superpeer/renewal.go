@@ -20,15 +20,9 @@ func (r *renewal) answered(by rules.Peer) {
 	}
 }
 
-func (r *renewal) repeat(d *driver) {
-	if !r.waits || time.Since(r.at) < d.m.cfg.Round/2 {
-		return
-	}
-	r.waits = false
-	delete(d.trips, r.message.To) // it may be gone: the distance has to be measured again
-	if k, ok := d.m.peers.at(r.message.To); ok {
-		if raw, err := d.m.peers.encode(&r.message, d.round); err == nil {
-			d.transmit(k, raw, false)
-		}
-	}
+// due reports, once, whether it has waited for that long.
+func (r *renewal) due(after time.Duration) bool {
+	late := r.waits && time.Since(r.at) >= after
+	r.waits = r.waits && !late
+	return late
 }

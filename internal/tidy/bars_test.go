@@ -37,7 +37,7 @@ var bars = map[string]float64{
 	"one":     5,      // one, another, other, nobody
 	"public":  15,     // packages that a module outside can import
 	"root":    17,     // source files of the root package
-	"lines":   77_300, // without tests and their kits: 70,000 for the house, 7,300 for later features
+	"lines":   77_250, // without tests and their kits: 70,000 for the house, 7,250 for later features
 }
 
 // TestBars compares the figures of the tree with the bars. To see all figures:
