@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Method is how super peers are chosen.
@@ -116,4 +117,16 @@ func (c *Config) Count(n int) int {
 		return min(1<<PrefixBits(w), n)
 	}
 	return w
+}
+
+// largest adds up the gains that a super peer's capacity allows.
+func (c *Config) largest(gains []float32) (sum float64) {
+	if c.Capacity > 0 && len(gains) > c.Capacity {
+		slices.Sort(gains)
+		gains = gains[len(gains)-c.Capacity:]
+	}
+	for _, g := range gains {
+		sum += float64(g)
+	}
+	return sum
 }

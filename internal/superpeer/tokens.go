@@ -1,9 +1,5 @@
 package superpeer
 
-import (
-	"slices"
-)
-
 // The refined protocol, the default. A token moves to the node that serves its clients best by
 // measured round trips: local descent, in which each step must gain something. Positions are only
 // used to propose candidates. Descent cannot leave a crowded place for an empty place; jumps do
@@ -135,18 +131,6 @@ func (h *holder) judge(s *self, p Peer, times []float32) (cost, gain float64) {
 		}
 	}
 	return cost, gain + s.cfg.largest(gains)
-}
-
-// largest adds up the gains that a super peer's capacity allows.
-func (c *Config) largest(gains []float32) (sum float64) {
-	if c.Capacity > 0 && len(gains) > c.Capacity {
-		slices.Sort(gains)
-		gains = gains[len(gains)-c.Capacity:]
-	}
-	for _, g := range gains {
-		sum += float64(g)
-	}
-	return sum
 }
 
 // candidates proposes clients to survey: those nearest to the middle by position; those nearest to
