@@ -359,6 +359,24 @@ func TestFloatingAddressMoves(t *testing.T) {
 	}
 }
 
+// An address that no machine has, as after a hook that was killed in between, goes to the leader.
+func TestFloatingAddressOfNoMachine(t *testing.T) {
+	for _, each := range clouds {
+		t.Run(each.exchanges, func(t *testing.T) {
+			t.Parallel()
+			c := newCloud(t, each.exchanges, each.script)
+			c.change(func() { c.holder = "" })
+			if each.exchanges == "google" { // it asks about each machine: the first one was deleted
+				c.faults = []string{"absent"}
+			}
+			out, err := c.hook(1, "FLOATING_TIMEOUT=25").CombinedOutput()
+			if holder, taken := c.state(); err != nil || holder != c.machines[1] || len(taken) != 1 {
+				t.Errorf("%v: the address is at %q after moves to %q\n%s", err, holder, taken, out)
+			}
+		})
+	}
+}
+
 // A hook that does not succeed prints what has failed, where and why, before its time is over.
 func TestFloatingAddressReportsFailures(t *testing.T) {
 	for _, each := range clouds {
