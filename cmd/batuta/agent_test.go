@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -35,7 +36,7 @@ func startLone(t *testing.T, flags ...string) *lone {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Args = append([]string{"batuta", "agent", "--id", "1", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, flags...)
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	a := &lone{cmd: cmd}
 	var err error
 	if a.stdout, err = cmd.StdoutPipe(); err != nil {

@@ -76,7 +76,7 @@ func killGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, sysc
 func runCheck(ctx context.Context, argv []string) error {
 	var said tail
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	cmd.Stderr = &said
 	cmd.WaitDelay = orphanTime
 	cmd.Cancel = func() error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -83,7 +84,7 @@ func ledOnce(t *testing.T, trace []string, algorithm, dir string) (epoch uint64,
 	argv := append(trace, "bash", "-c", script, os.Args[0], "agent", "--id", "1", "--algorithm", algorithm, "--t-max", "20ms", "--t-process", "100ms", "--heartbeat", "20ms",
 		"--listen", "127.0.0.1:0", "--http", "off", "--events", "json", "--data-dir", dir)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 )
 
 // mounted mounts something on target for the length of the test. It skips the test where
@@ -161,7 +162,7 @@ func refusedStart(t *testing.T, user *syscall.Credential, limits string, flags .
 	defer cancel()
 	script := `ulimit ${1:--n hard}; shift; exec -a batuta "$0" agent --id 1 --listen 127.0.0.1:0 --http 127.0.0.1:0 "$@"`
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, os.Args[0], limits}, flags...)...)
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	if user != nil { // it may not enter the directory of the test binary
 		program, err := os.Open(os.Args[0])
 		if err != nil {

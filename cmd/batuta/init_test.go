@@ -15,6 +15,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -66,7 +67,7 @@ func startWritten(t *testing.T, config string) *api.Client {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Args = []string{"batuta", "agent", "--config", config, "--http", "127.0.0.1:0", "--events", "json"}
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

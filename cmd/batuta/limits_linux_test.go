@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -140,7 +141,7 @@ func TestAKilledAgentLeavesNoSocket(t *testing.T) {
 func limited(t *testing.T, script string, args ...string) *bufio.Scanner {
 	t.Helper()
 	cmd := exec.Command("bash", append([]string{"-c", script, os.Args[0]}, args...)...)
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	cmd.SysProcAttr.Setpgid = true
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

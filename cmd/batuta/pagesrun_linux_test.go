@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -180,7 +181,7 @@ func runPage(t *testing.T, needs, lines string) ([]byte, error) {
 	}
 	dirs := strings.Fields(string(known))
 	cmd.Env = append(os.Environ(), "GOMODCACHE="+dirs[0], "GOCACHE="+dirs[1], "GOPATH="+dirs[2], "GOWORK=off", "SELF="+self, "ROOT="+root, "W="+t.TempDir())
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd.CombinedOutput()

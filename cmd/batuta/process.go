@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 )
 
 // process is an agent that runs as a child.
@@ -38,7 +39,7 @@ func startProcess(executable, dir string, args []string) (*process, error) {
 	p.cmd.Args = args
 	// Variables are meant for the command that starts the members, and would make all of them the same.
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "BATUTA_") })
-	p.cmd.SysProcAttr = childAttributes()
+	p.cmd.SysProcAttr = hooks.ChildAttributes()
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -3,18 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
-
-// childAttributes make a child end with its parent, however that ends, and keep
-// the terminal's interrupt from it: the parent ends it.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-}
 
 // checkThreads refuses a start that would abort: Go ends a process that cannot start a thread.
 func checkThreads() error {

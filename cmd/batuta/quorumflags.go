@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	runner "github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/core/attest"
@@ -122,4 +123,13 @@ func (f *agentFlags) newAlgorithm() (batuta.Algorithm, error) {
 		return nil, cli.Usagef("--algorithm quorum needs --data-dir: what a member has promised must outlive it; give each member a directory of its own")
 	}
 	return quorum.New(quorum.Drift(f.quorum.drift), quorum.WithTakeover(quorum.Takeover(f.quorum.takeover))), nil
+}
+
+// newAlgorithm makes the algorithm that --algorithm and --probe name.
+func newAlgorithm(name, probe string) (batuta.Algorithm, error) {
+	a, err := algorithm.New(name, probe)
+	if err != nil {
+		return nil, cli.Usagef("--%w", err)
+	}
+	return a, nil
 }

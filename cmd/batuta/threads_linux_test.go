@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestTheTestsEndNoThread(t *testing.T) {
 	l := newLAN(t, 1)
 	dial := l.dialer(1)
-	stalltest.EndsNoThread(t, childAttributes(), func() {
+	stalltest.EndsNoThread(t, hooks.ChildAttributes(), func() {
 		if _, err := dial(t.Context(), "tcp", "127.0.0.1:1"); err == nil {
 			t.Error("somebody answers where nobody listens")
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -79,7 +80,7 @@ func TestAnAgentThatNobodyReads(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Args = []string{"batuta", "agent", "--id", "1", "--listen", "127.0.0.1:0", "--http", at,
 		"--log-level", "debug", "--events", "json", "--t-max", "2s", "--t-process", "6s"} // whatever holds this machine up
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = hooks.ChildAttributes()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

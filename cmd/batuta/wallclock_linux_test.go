@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -79,7 +80,7 @@ func TestCandidaciesWhileTheWallClockIsSet(t *testing.T) {
 	agent := exec.Command(buildOffWall(t), "agent", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--heartbeat", "500ms",
 		"--t-max", "3s", "--t-process", "6s", "--log-level", "error", "--events", "json") // no stall of this machine is as long
 	agent.Env = append(os.Environ(), "OFF_WALL="+file)
-	agent.Stderr, agent.SysProcAttr = os.Stderr, childAttributes()
+	agent.Stderr, agent.SysProcAttr = os.Stderr, hooks.ChildAttributes()
 	events, err := agent.StdoutPipe()
 	if err == nil {
 		err = agent.Start()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
@@ -60,7 +61,7 @@ func (p *Plan) addresses() []Finding {
 	if i := slices.IndexFunc(ips, func(ip netip.Addr) bool { return ip.Unmap().IsUnspecified() || here[ip.Unmap()] }); i < 0 {
 		return fault("this machine does not have the address", "run the check on the member's own machine, or correct --listen and the member list")
 	}
-	away := slices.IndexFunc(p.Members, func(t Target) bool { return t.ID != p.ID && !loopback(t.Addr) })
+	away := slices.IndexFunc(p.Members, func(t Target) bool { return t.ID != p.ID && !api.Loopback(t.Addr) })
 	if p.Advertise == "" && ips[0].Unmap().IsLoopback() && away >= 0 {
 		return fault("no other machine reaches this member on loopback, and member "+string(p.Members[away].ID)+" is elsewhere", "give --listen the address of this machine in that network")
 	}
@@ -82,12 +83,6 @@ func local() map[netip.Addr]bool {
 		}
 	}
 	return here
-}
-
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip, noIP := netip.ParseAddr(host)
-	return err == nil && (host == "localhost" || noIP == nil && ip.IsLoopback())
 }
 
 // Of the disk. What a member keeps is small; a log of quorum and its replacement have room in this.

@@ -2,7 +2,8 @@ package hooks
 
 import "syscall"
 
-// attributes makes a process group of its own, to be killed as a whole, that ends with the agent.
-func attributes() *syscall.SysProcAttr {
+// ChildAttributes make a process group of its own, to be killed as a whole, that ends with this process, however
+// that ends. The terminal's interrupt does not reach it.
+func ChildAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package hooks
 
 import "syscall"
 
-// attributes makes a process group of its own, to be killed as a whole.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ChildAttributes make a process group of its own, to be killed as a whole. Only Linux can tie it to this process.
+func ChildAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -207,7 +207,7 @@ func Run(ctx context.Context, argv []string, timeout time.Duration, set ...strin
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = run.Environment(run.WithoutMeta(os.Environ()), set...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // standard output is for events
-	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr = ChildAttributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := run.RunChild(cmd)
 	if err != nil && ctx.Err() != nil {
