@@ -30,7 +30,7 @@ func members(stop ...string) operand {
 		func(s *Step) string { return JoinIDs(s.Members, " ") }}
 }
 
-// text reads a word of the user's choice; what names it in errors.
+// text reads a name or a text; what describes it in errors.
 func text(form, what string) operand {
 	return operand{form,
 		func(p *parser, s *Step) {
