@@ -67,7 +67,8 @@ var ErrClosed = errors.New("node is closed")
 // Lead runs fn once per leadership of this member, beginning with the present leadership
 // if it leads already, with a context that is cancelled on loss; its [context.Cause] is then a *[LostError]. The lead is
 // handed over, and the next leadership begun, only after fn has returned. When fn returns
-// while still leading, Lead resigns and returns fn's error. When ctx ends,
+// while still leading, Lead resigns and returns fn's error. After a loss that error is dropped, and Lead
+// waits for the next leadership. When ctx ends,
 // Lead waits for fn, resigns if still leading, and returns ctx's error. When the
 // node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
 //
