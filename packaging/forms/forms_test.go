@@ -16,6 +16,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/nomad/api"
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/linter"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
 // Docker Compose loads the file, with the secret, and three members of a quorum that name each other.
@@ -43,6 +46,34 @@ func TestCompose(t *testing.T) {
 		}
 		if set("BATUTA_ALGORITHM") != "quorum" || len(s.Volumes) != 1 || s.Volumes[0].Target != "/data" {
 			t.Errorf("%s is no member of a quorum that keeps its state", name)
+		}
+	}
+}
+
+// BuildKit, which is what "docker build" runs, parses the Dockerfile, and its linter finds nothing.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lint := func(text string) (found []string) {
+		result, err := parser.Parse(strings.NewReader(text))
+		if err != nil {
+			return []string{err.Error()}
+		}
+		warn := func(rule, _, _, message string, _ []parser.Range) { found = append(found, rule+": "+message) }
+		stages, _, err := instructions.Parse(result.AST, linter.New(&linter.Config{Warn: warn}))
+		if err != nil || len(stages) != 2 {
+			found = append(found, fmt.Sprintf("%d stages, %v", len(stages), err))
+		}
+		return found
+	}
+	if found := lint(string(text)); found != nil {
+		t.Error(found)
+	}
+	for _, fault := range []string{"COPY --form=build /a /b", "EXPOSE", "ENV A", "MAINTAINER batuta"} {
+		if lint(string(text)+fault+"\n") == nil {
+			t.Errorf("%s is taken", fault)
 		}
 	}
 }
