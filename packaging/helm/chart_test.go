@@ -3,6 +3,7 @@
 package helm
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"os/exec"
@@ -107,9 +108,10 @@ func TestLintAndRender(t *testing.T) {
 }
 
 // Kubernetes' own schemas take every form: the manifests, what kustomize makes of them, and the
-// chart with each of its examples. kubectl-validate, which checks that, has the schemas in it.
+// chart with each of its examples. kubectl-validate, which checks that, has the schemas in it. The directory
+// BATUTA_TEST_FORMS keeps what is made, for Kubernetes' own API server.
 func TestKubernetesTakesTheForms(t *testing.T) {
-	dir := t.TempDir()
+	dir := cmp.Or(os.Getenv("BATUTA_TEST_FORMS"), t.TempDir())
 	tool, err := exec.Command("go", "-C", "../forms", "tool", "-n", "kubectl-validate").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, tool)
@@ -154,6 +156,7 @@ func TestKubernetesTakesTheForms(t *testing.T) {
 	}
 
 	// It refuses each fault, so that its silence means something.
+	dir = t.TempDir()
 	for fault, change := range map[string][2]string{
 		"a field that does not exist": {"maxUnavailable: 1", "maxUnavailible: 1"},
 		"text for a number":           {"periodSeconds: 5", `periodSeconds: "5"`},

@@ -34,6 +34,7 @@ const token = "batuta-test"
 // names it, else a server that follows the documentation of that API.
 type Kubernetes struct {
 	Addr string               // HOST:PORT
+	CA   string               // certificates that it is verified by; "": it is not Kubernetes' own
 	Fail func() (mend func()) // stops all answers
 }
 
@@ -61,7 +62,7 @@ func serveKubeAPIServer(t testing.TB, program string) *Kubernetes {
 	server := Serve(t, func() *exec.Cmd {
 		return exec.Command(program, "--etcd-servers", "http://"+etcd.Addrs[0], "--cert-dir", dir, "--bind-address", "127.0.0.1", "--secure-port", port,
 			"--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none", "--service-cluster-ip-range", "10.0.0.0/24",
-			"--authorization-mode", "AlwaysAllow", "--token-auth-file", tokens, "--service-account-issuer", "https://kubernetes.default.svc",
+			"--authorization-mode", "RBAC", "--token-auth-file", tokens, "--service-account-issuer", "https://kubernetes.default.svc",
 			"--service-account-key-file", key, "--service-account-signing-key-file", key)
 	})
 	k.Fail = func() func() {
@@ -74,6 +75,11 @@ func serveKubeAPIServer(t testing.TB, program string) *Kubernetes {
 		_, err := up.Create(ctx, &coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: name}}, meta.CreateOptions{})
 		return err
 	})
+	ca, err := os.ReadFile(filepath.Join(dir, "apiserver.crt")) // it has made it
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.CA = string(ca)
 	return k
 }
 
