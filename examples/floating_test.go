@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"text/template"
 	"time"
@@ -331,6 +332,7 @@ func (c *cloud) environment(i int) []string {
 // A hook moves the address once, though the cloud is busy, broken or silent at first, and reports it.
 // An address that is here stays untouched.
 func TestFloatingAddressMoves(t *testing.T) {
+	t.Parallel()
 	for _, each := range clouds {
 		for _, faults := range [][]string{nil, {"broken", "busy"}, {"silence"}} {
 			if len(faults) == 1 && each.exchanges != "hetzner" {
@@ -361,6 +363,7 @@ func TestFloatingAddressMoves(t *testing.T) {
 
 // An address that no machine has, as after a hook that was killed in between, goes to the leader.
 func TestFloatingAddressOfNoMachine(t *testing.T) {
+	t.Parallel()
 	for _, each := range clouds {
 		t.Run(each.exchanges, func(t *testing.T) {
 			t.Parallel()
@@ -379,6 +382,7 @@ func TestFloatingAddressOfNoMachine(t *testing.T) {
 
 // A hook that does not succeed prints what has failed, where and why, before its time is over.
 func TestFloatingAddressReportsFailures(t *testing.T) {
+	t.Parallel()
 	for _, each := range clouds {
 		for fault, want := range map[string][]string{
 			"refused": {" was answered by 40", "; check "},
@@ -406,10 +410,79 @@ func TestFloatingAddressReportsFailures(t *testing.T) {
 	}
 }
 
+// ticking has programs that take no time but that of the file now, in hundredths of a second: curl waits
+// as long as it may for the API, which drops packets, is silent, or is busy and then silent.
+const ticking = `#!/bin/sh
+now=$(cat "$CLOCK/now")
+later() { echo $((now + $1)) >"$CLOCK/now"; }
+hundredths() { case $1 in *.?) echo "${1%.?}${1#*.}0" ;; *) echo "${1}00" ;; esac }
+case ${0##*/} in
+date) echo $((now / 100)) ;;
+sleep) later "$(hundredths "$1")" ;;
+curl)
+	while [ $# -gt 1 ]; do
+		[ "$1" != -m ] || most=$(hundredths "$2")
+		shift
+	done
+	case $1 in */metadata/*) later "$METADATA" && printf '43\n200' && exit ;; esac
+	[ "$now" -lt "$SILENCE" ] || API=silent
+	case $API in
+	busy) later 7 && printf '{}\n429' && exit ;;
+	dropping) [ "$most" -le 200 ] || most=200 ;;
+	esac
+	later "$most" && echo 'curl: (28) timed out' && exit 28
+	;;
+esac
+`
+
+// With the default times a hook prints the reason of its last try before --hook-timeout (10 s) kills it,
+// whatever part of a second its start is at. Its clock is one of the test.
+func TestFloatingAddressReportsInTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, program := range []string{"date", "sleep", "curl"} {
+		if err := os.WriteFile(filepath.Join(dir, program), []byte(ticking), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCloud(t, "hetzner", "hetzner.sh")
+	for _, each := range []struct {
+		api              string
+		metadata, silent int // the time of an answer, and when silence begins
+		want             string
+	}{
+		{"dropping", 2, 1000, "failed: curl: (28) timed out; "},
+		{"silent", 2, 1000, "failed: curl: (28) timed out; "},
+		{"busy", 2, 1000, "was answered by 429: {}; "},
+		{"busy", 40, 1000, "was answered by 429: {}; "},
+		{"busy", 2, 800, "; "},
+		{"busy", 40, 800, "; "},
+	} {
+		api, want := fmt.Sprintf("%s, metadata %d, silence %d", each.api, each.metadata, each.silent), each.want
+		for start := 100; start < 200; start += 19 {
+			now := filepath.Join(dir, "now")
+			if err := os.WriteFile(now, []byte(strconv.Itoa(start)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := c.hook(3, "PATH="+dir+":"+os.Getenv("PATH"), "CLOCK="+dir, "API="+each.api,
+				fmt.Sprintf("METADATA=%d", each.metadata), fmt.Sprintf("SILENCE=%d", start+each.silent), "FLOATING_PAUSE=1").CombinedOutput()
+			text, readErr := os.ReadFile(now)
+			end, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+			if took := end - start; err == nil || readErr != nil || took < 700 || took > 950 {
+				t.Errorf("%s at %d: %v, %v after %d hundredths of a second, want a failure after 700 to 950", api, start, err, readErr, took)
+			}
+			if !strings.Contains(string(out), "/v1/floating_ips/4711 ") || !strings.HasSuffix(string(out), want+"gave up after 9 s\n") {
+				t.Errorf("%s at %d: it printed %q, want %q", api, start, out, want)
+			}
+		}
+	}
+}
+
 // With hold a script takes an address back that a late request of an earlier leader has moved away.
 // While the address is here, an API that does not answer changes nothing. A script that knows the
 // address elsewhere, and cannot move it, ends: batuta then hands leadership over.
 func TestFloatingAddressIsHeld(t *testing.T) {
+	t.Parallel()
 	for _, each := range clouds {
 		t.Run(each.exchanges, func(t *testing.T) {
 			t.Parallel()
@@ -466,6 +539,7 @@ func (c *cloud) change(do func()) {
 // In a cluster of three the address is at the leader, and follows it when the leader is killed: no
 // machine asks for it before it leads, nor twice. As a hook, and as the command of the leader.
 func TestFloatingAddressFollowsTheLeader(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "batuta")
 	if out, err := exec.Command("go", "build", "-o", program, "../cmd/batuta").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -526,6 +600,16 @@ func (c *cloud) follows(program string, list []string, args func(common []string
 		cluster = append(cluster, cmd)
 		c.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	}
+	c.t.Cleanup(func() { // a guard of a killed member would wait for members that have ended
+		for _, cmd := range cluster[1:] {
+			cmd.Process.Signal(syscall.SIGTERM)
+		}
+		for _, cmd := range cluster[1:] {
+			late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+			cmd.Wait()
+			late.Stop()
+		}
+	})
 	leader := c.await(c.machines[1:]...)
 	cluster[leader].Process.Kill()
 	c.await(slices.Delete(slices.Clone(c.machines[1:]), leader-1, leader)...)

@@ -22,12 +22,13 @@ die() {
 }
 
 # request METHOD URL [BODY]: sets status and answer. It returns 1, with the reason in why, where the same
-# request may succeed later, and ends the script where it cannot.
+# request may succeed later, and ends the script where it cannot. It is over within half a second after the
+# deadline: date counts whole seconds.
 request() {
 	left=$((deadline - $(date +%s)))
-	[ "$left" -ge 1 ] || left=1
+	[ "$left" -ge 1 ] || { why=${last:-"no time was left for $1 $2"}; return 1; }
 	[ "$left" -le 5 ] || left=5
-	if ! answer=$(printf '%s\n' "$credentials" | curl -q -sS -K - -X "$1" --connect-timeout 2 -m "$left" \
+	if ! answer=$(printf '%s\n' "$credentials" | curl -q -sS -K - -X "$1" --connect-timeout 2 -m "$((left - 1)).5" \
 		${type:+-H "Content-Type: $type"} ${3+-d "$3"} -w '\n%{http_code}' "$2" 2>&1); then
 		why="$1 $2 failed: ${answer%%"$newline"*}"
 		return 1
@@ -59,12 +60,15 @@ local_request() {
 
 # move brings the address here, with another try each second. An address that is here is left alone.
 move() {
-	deadline=$(($(date +%s) + patience)) asked=
+	deadline=$(($(date +%s) + patience)) asked= last=
 	until attempt; do
-		[ "$(date +%s)" -lt "$deadline" ] || die "$why; gave up after $patience s"
-		sleep "$pause"
+		last=$why
+		again || die "$why; gave up after $patience s"
 	done
 }
+
+# again waits, and returns 1 where that would take until the deadline.
+again() { [ "$(date +%s)" -lt "$((deadline - 1))" ] && sleep "$pause"; }
 
 attempt() {
 	identify && here="$kind $machine" && where || return 1

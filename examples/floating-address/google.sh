@@ -61,8 +61,7 @@ change() {
 	request PATCH "$zones/${1%%/*}/instances/${1##*/}/updateNetworkInterface?networkInterface=$interface" "$body" || return 1
 	operation=$(printf %s "$answer" | jq -r .name)
 	while [ "$(printf %s "$answer" | jq -r .status)" != DONE ]; do
-		[ "$(date +%s)" -lt "$deadline" ] || { why="the operation $operation is not done"; return 1; }
-		sleep "$pause"
+		again || { why="the operation $operation is not done"; return 1; }
 		request GET "$zones/${1%%/*}/operations/$operation" || return 1
 	done
 	problem=$(printf %s "$answer" | jq -r '.error.errors[0].message // ""')
