@@ -64,15 +64,14 @@ func (e *LostError) Error() string {
 // ErrClosed is what a node answers after it has ended.
 var ErrClosed = errors.New("node is closed")
 
-// Lead runs fn once per leadership of this member, beginning with the present leadership
-// if it leads already, with a context that is cancelled on loss; its [context.Cause] is then a *[LostError]. The lead is
-// handed over, and the next leadership begun, only after fn has returned. When fn returns
-// while still leading, Lead resigns and returns fn's error. After a loss that error is dropped, and Lead
-// waits for the next leadership. When ctx ends,
-// Lead waits for fn, resigns if still leading, and returns ctx's error. When the
-// node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
+// Lead runs fn once per leadership of this member, beginning with the present one. fn's context is
+// cancelled on loss; its [context.Cause] is then a *[LostError]. Leadership is handed over only after
+// fn has returned. If fn returns while this member leads, Lead resigns and returns fn's error. If fn
+// returns after a loss, Lead drops its error and waits for the next leadership: to end then, have fn
+// cancel ctx. When ctx ends, Lead waits for fn, resigns if this member leads, and returns ctx's error.
+// When the node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
 //
-// Lead may be called several times at once; leadership is given away when every fn
+// Lead may be called several times at once; leadership is handed over when every fn
 // has returned. When the last Lead has returned this member is a candidate no
 // more, until Lead or [Node.Campaign] is called: it would lead with no work. See
 // [Config.StandAlways].
@@ -102,8 +101,8 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 }
 
 // Hold counts a piece of work, such as a request, into the present leadership of this member. Its context comes from ctx and
-// has the leadership, see [LeadershipFrom]; it is cancelled on loss as that of [Node.Lead] is. The lead is
-// given away only after release, which the caller calls when the work has stopped, after a loss too. Releasing again
+// has the leadership, see [LeadershipFrom]; it is cancelled on loss as that of [Node.Lead] is. Leadership is
+// handed over only after release, which the caller calls when the work has stopped, after a loss too. Releasing again
 // does nothing. Unlike a function of Lead, work that ends keeps leadership.
 //
 // Its error wraps [ErrNotLeading] while this member does not lead; else it is ctx's or [ErrClosed]. Hold never waits for

@@ -190,7 +190,7 @@ func (c *Cluster) PowerOff(id batuta.ID) {
 	c.Kill(id)
 }
 
-// Stop makes a member hand over and end.
+// Stop makes a member hand over and end. A frozen member fails the test: Thaw or Kill it.
 func (c *Cluster) Stop(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
@@ -200,9 +200,10 @@ func (c *Cluster) Stop(id batuta.ID) {
 	c.end(id)
 }
 
-// Freeze stops the node of a member as SIGSTOP stops a process: it neither sends, receives nor elects
-// until [Cluster.Thaw], and its connections stay open. Then what has arrived is received late, and its
-// timers are late too. A member that is frozen for longer than T is replaced.
+// Freeze stops the node of a member as SIGSTOP stops a process. Until [Cluster.Thaw] it sends, receives
+// and elects nothing, and its connections stay open. After Thaw it receives what has arrived, and its
+// timers are late. A member that is frozen for longer than T, 2·TMax + TProcess, is replaced: 600 ms by
+// default.
 //
 // The test's own functions cannot be frozen, such as the work of [batuta.Node.Lead] or a
 // [batuta.Health] check. Meanwhile the context of work is not cancelled, and methods of the node that
