@@ -31,19 +31,21 @@ var notRun = map[string]string{
 
 // pageNeeds has the part of the script that only this page needs; pages.sh serves all.
 var pageNeeds = map[string]string{
-	"docs/any-language.md":    "three",
-	"docs/elections.md":       "elections",
-	"docs/members.md":         "three",
-	"docs/migrate.md":         "three; ln -sf report worker",
-	"docs/operations.md":      "export BATUTA_SECRET_FILE=/etc/batuta.key",
-	"docs/pause.md":           "three",
-	"docs/security.md":        "secured",
-	"docs/superpeers.md":      "overlay",
-	"docs/three-machines.md":  "together=1; sed -i s/7500/7599/ /etc/batuta.yaml; three 127.0.0.1:7599",
-	"README.md":               "together=1",
-	"examples/jobs/README.md": "together=1",
-	"docs/troubleshooting.md": "three",
-	"docs/lab.md":             "three 127.0.0.1:7501",
+	"docs/any-language.md":                "three",
+	"docs/elections.md":                   "elections",
+	"docs/floating-address.md":            "floating",
+	"docs/members.md":                     "three",
+	"docs/migrate.md":                     "three; ln -sf report worker",
+	"docs/operations.md":                  "export BATUTA_SECRET_FILE=/etc/batuta.key",
+	"docs/pause.md":                       "three",
+	"docs/security.md":                    "secured",
+	"docs/superpeers.md":                  "overlay",
+	"docs/three-machines.md":              "together=1; sed -i s/7500/7599/ /etc/batuta.yaml; three 127.0.0.1:7599",
+	"README.md":                           "together=1",
+	"examples/floating-address/README.md": "floating",
+	"examples/jobs/README.md":             "together=1",
+	"docs/troubleshooting.md":             "three",
+	"docs/lab.md":                         "three 127.0.0.1:7501",
 }
 
 //go:embed testdata/pages.sh

@@ -151,4 +151,14 @@ secured() {
 	done
 }
 
+# floating has the scripts of an address of a cloud, and the device that the page names.
+floating() {
+	ip link add ens5 type veth peer name far5
+	ip link set ens5 up
+	mkdir -p "$W/local/batuta"
+	cp examples/floating-address/*.sh "$W/local/batuta"
+	cp examples/floating-address/*.sh .
+	mount --bind "$W/local" /usr/local/lib
+}
+
 overlay() { remains "batuta superpeer agent --listen 10.0.0.1:7600 --secret-file secret --fraction 0.02 --capacity 100 --http off"; }
