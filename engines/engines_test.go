@@ -449,3 +449,54 @@ func statusOf(n *engines.Election) batuta.Status {
 	s, _ := n.Status(context.Background())
 	return s
 }
+
+// A record that is damaged after it was seen is not claimed when what was seen has run out, and is logged once.
+func TestARecordDamagedSinceIsNotClaimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := &line{memory: newMemory()}
+		config := engines.Config{ID: "2", StandAlways: true, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+		l.put(engines.Record{ID: "1", Process: "p", Epoch: 1, Lasts: 15 * time.Second})
+		e, err := engines.Start(t.Context(), l, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		l.damage(fmt.Errorf("key k %w: lasts_ms is -5", engines.ErrDamaged))
+		time.Sleep(5 * time.Minute)
+		if e.IsLeader() || l.number != 1 {
+			t.Errorf("the damaged record is claimed: %+v", l.record)
+		}
+		l.damage(nil)
+		time.Sleep(time.Minute)
+		if !e.IsLeader() {
+			t.Error("the record can be read again, has run out, and is not claimed")
+		}
+		e.Close()
+		if strings.Count(out.String(), "cannot be used") != 1 || strings.Count(out.String(), "answers again") != 1 {
+			t.Errorf("it was damaged once, and the log is\n%s", out.String())
+		}
+	})
+}
+
+// A leader whose renewals go on, since they compare versions alone, reports a record that is damaged for readers.
+func TestALeaderReportsADamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := &line{memory: newMemory()}
+		e, err := engines.Start(t.Context(), l, engines.Config{ID: "1", StandAlways: true, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		l.damage(fmt.Errorf("key k %w: address is 7", engines.ErrDamaged))
+		time.Sleep(5 * time.Minute)
+		if why := statusOf(e).StandingWhy; !e.IsLeader() || !strings.Contains(why, "address is 7") {
+			t.Errorf("it leads: %v, and its status has %q", e.IsLeader(), why)
+		}
+		e.Close()
+		if strings.Count(out.String(), "cannot be used") != 1 || strings.Contains(out.String(), "answers again") {
+			t.Errorf("it was damaged once, and the log is\n%s", out.String())
+		}
+	})
+}

@@ -38,6 +38,7 @@ type line struct {
 	cut  chan struct{} // closed when the line stands; nil: it does
 	lose bool          // the answer to the next claim
 	deny error         // of what would replace the record
+	harm error         // of what reads it
 }
 
 func (l *line) pass(ctx context.Context) error {
@@ -79,9 +80,19 @@ func (l *line) Look(ctx context.Context) (engines.Record, error) {
 	if err := l.pass(ctx); err != nil {
 		return engines.Record{}, err
 	}
+	l.mu.Lock()
+	harm := l.harm
+	l.mu.Unlock()
 	l.memory.mu.Lock()
 	defer l.memory.mu.Unlock()
-	return l.record, nil
+	return l.record, harm
+}
+
+// damage has the record be read as err from now on.
+func (l *line) damage(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.harm = err
 }
 
 func (l *line) Changed(ctx context.Context, seen engines.Record) error {

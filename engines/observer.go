@@ -10,13 +10,14 @@ import (
 type observer struct {
 	seen  Record
 	since time.Time // when it was first seen as it is; zero: nothing was seen yet
+	harm  bool      // it was damaged when last read: what was seen before says nothing of it
 }
 
 func (o *observer) see(r Record, now time.Time) {
 	if o.since.IsZero() || r.Version != o.seen.Version {
 		o.since = now
 	}
-	o.seen = r
+	o.seen, o.harm = r, false
 }
 
 // expired reports whether the holder of the record has not renewed it in time.
@@ -26,7 +27,7 @@ func (o *observer) expired(now time.Time) bool {
 
 // free reports whether the record may be claimed.
 func (o *observer) free(now time.Time) bool {
-	return !o.since.IsZero() && (!o.seen.held() || o.expired(now))
+	return !o.since.IsZero() && !o.harm && (!o.seen.held() || o.expired(now))
 }
 
 // rest is how long until the record may be claimed, if it is held.

@@ -39,6 +39,8 @@ func (e *Election) note(what call, err error) {
 		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
 	case err == nil && denied && what == callLook && t.of != callLook && now.Sub(t.at) < deniedAgain:
 		return // to read is allowed, to write is not
+	case err == nil && what != callLook && errors.Is(t.err, ErrDamaged):
+		return // an engine that writes over a version does not read the rest
 	case err == nil && t.err != nil:
 		e.cfg.Logger.Info("the engine answers again", "engine", e.engine.Name())
 	}
