@@ -124,7 +124,7 @@ func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
 		return err
 	}
 	if err = n.awaitChange(ctx, id, func() bool { return !n.machine.Knows(id) }); force && errors.Is(err, errUndecided) {
-		return fmt.Errorf("member %s is on its way out: that is done when more than half of the other voters are back; no member leads until then", id)
+		return fmt.Errorf("member %s is on its way out: %w; that is done when more than half of the other voters are back, and no member leads until then", id, errUndecided)
 	}
 	return err
 }
@@ -146,7 +146,14 @@ func (g *ground) admitChange(remove bool, id ID, force bool) error {
 	return nil
 }
 
-var errUndecided = errors.New("no majority has decided on it")
+// errUndecided is a deadline that has passed: what was asked for may still come about.
+var errUndecided error = undecided{}
+
+type undecided struct{}
+
+func (undecided) Error() string { return "no majority has decided on it" }
+
+func (undecided) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // awaitChange waits until a change that a majority decides has come about here.
 func (g *ground) awaitChange(ctx context.Context, id ID, done func() bool) error {

@@ -104,7 +104,10 @@ func Get[T any](ctx context.Context, a *Command, c *api.Client, path string, tex
 
 // act calls the agent to change something, and prints what is done: as it was answered with --json, else as text gives it.
 func act[T any](ctx context.Context, a *Command, c *api.Client, method, path string, body any, text func(T) string) error {
-	return call(ctx, a, c, method, path, body, func(done T) error { return a.report(done, text(done)) })
+	return call(ctx, a, c, method, path, body, func(done T) error {
+		_, err := fmt.Fprintln(a.Stdout, text(done))
+		return err
+	})
 }
 
 func call[T any](ctx context.Context, a *Command, c *api.Client, method, path string, body any, text func(T) error) error {

@@ -96,7 +96,10 @@ batuta resign and batuta transfer still move leadership. Exit code 3 when no lea
 		if length <= 0 || length > election.MaxPause {
 			return cli.Usagef("--for %v: give a duration above zero, at most %v", length, election.MaxPause)
 		}
-		return act(ctx, a, c, "POST", "/v1/pause", api.Break{For: length.String()}, func(done struct{ Paused api.Paused }) string {
+		return act(ctx, a, c, "POST", "/v1/pause", api.Break{For: length.String()}, func(done struct{ Paused *api.Paused }) string {
+			if done.Paused == nil { // it is over by now
+				return "paused"
+			}
 			return fmt.Sprintf("paused until %s; %s stays leader", done.Paused.Until.Format(time.RFC3339), done.Paused.Leader)
 		})
 	})

@@ -1,7 +1,6 @@
 package peeragent
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -21,11 +20,17 @@ func feed[E any](log *slog.Logger, behind error, events iter.Seq2[E, error], lin
 			late := errors.Is(err, behind)
 			if late {
 				log.Warn("a client reads its event stream too slowly, and some events are left out", "error", err)
+				err = nil
 			}
-			name, l := line(e, late)
-			body, bad := json.Marshal(l)
-			if err != nil && !late || bad != nil {
-				log.Warn("an event stream has ended", "error", cmp.Or(bad, err))
+			var name string
+			var body []byte
+			if err == nil {
+				var l any
+				name, l = line(e, late)
+				body, err = json.Marshal(l)
+			}
+			if err != nil {
+				log.Warn("an event stream has ended", "error", err)
 				return
 			}
 			if !yield(reply.Event{Name: name, JSON: body}) {
