@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
@@ -73,8 +75,8 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Election) > 256 || strings.ContainsFunc(c.Election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		wrong("Election: a name has at most 256 bytes, and no control characters")
 	}
-	if len(c.Address) > 256 || strings.ContainsFunc(c.Address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		wrong("Address: it has at most 256 bytes, and no control characters")
+	if len(c.Address) > 256 || !utf8.ValidString(c.Address) || strings.ContainsFunc(c.Address, unicode.IsControl) {
+		wrong("Address: it has at most 256 bytes, is valid UTF-8, and has no control characters")
 	}
 	if c.Lease < MinLease || c.Lease > MaxLease {
 		wrong("Lease %v: give from %v to %v", c.Lease, MinLease, MaxLease)

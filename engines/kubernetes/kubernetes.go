@@ -103,13 +103,13 @@ func (e *Engine) record(lease *coordination.Lease) (engines.Record, error) {
 	if id := holder(lease); id != "" {
 		r.ID, r.Lasts = batuta.ID(id), time.Duration(value(lease.Spec.LeaseDurationSeconds))*time.Second
 		if r.Lasts <= 0 || r.Lasts > engines.MaxLease {
-			return engines.Record{}, record.Damaged("Lease "+e.name, "it has the holder %.40q, and a leaseDurationSeconds of %v", id, r.Lasts)
+			return engines.Record{}, record.Damaged("Lease "+e.name, "it has the holder %.40q, and a leaseDurationSeconds of %d", id, value(lease.Spec.LeaseDurationSeconds))
 		}
 		if ours {
 			r.Epoch, r.Process, r.Address = epoch, lease.Annotations[annotationProcess], lease.Annotations[annotationAddress]
-		} else {
-			r.Epoch = e.foreignEpoch(id, acquired(lease), number)
+			return record.Check("Lease "+e.name, r, r.Lasts.Milliseconds())
 		}
+		r.Epoch = e.foreignEpoch(id, acquired(lease), number)
 		return r, nil
 	}
 	r.Epoch, r.Resigned = epoch, true // only a release empties it
