@@ -58,7 +58,7 @@ that is given and in a temporary directory otherwise; with --data-dir none they
 save nothing. Progress goes to standard error.
 
 Each round also measures a floor on the same disk: as many plain processes, one of which
-is killed (others than crash: closes its connections), and one round of messages, with a
+is killed (with other faults it closes its connections), and one round of messages, with a
 write to disk before each step. For freeze it adds T less half a heartbeat. A ratio is
 that of the two medians; it depends less on the machine than a time does.`,
 		Example: `  batuta bench failover --nodes 5 --rounds 100
@@ -243,8 +243,11 @@ func (b *failoverBench) round(ctx context.Context, round int) (first, all time.D
 	if err != nil {
 		return 0, 0, err
 	}
-	victim := before.leader
-	after, err := b.cluster.await(ctx, before.epoch+1, "")
+	victim, next := before.leader, ""
+	if b.fault == "return" {
+		next = victim.id
+	}
+	after, err := b.cluster.await(ctx, before.epoch+1, next)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -294,7 +297,11 @@ func (b *failoverBench) fall(ctx context.Context) (before agreement, at time.Tim
 	if err := b.cluster.settle(ctx, rest); err != nil {
 		return before, at, err
 	}
-	if before, err = b.cluster.await(ctx, 1, ""); err != nil {
+	leads := "" // any
+	if b.fault == "return" {
+		leads = b.highest()
+	}
+	if before, err = b.cluster.await(ctx, 1, leads); err != nil {
 		return before, at, err
 	}
 	at, err = b.strike(ctx, before.leader)
@@ -335,6 +342,7 @@ func (b *failoverBench) comeBack(ctx context.Context, leader *member) (time.Time
 		return time.Time{}, err
 	}
 	_, err := b.cluster.await(ctx, epoch+2, leader.id)
+	b.cluster.claim = leader.at // another may have claimed until then
 	return leader.ready, err
 }
 
