@@ -27,7 +27,8 @@ func (m *elector) claim(why string) {
 	}
 }
 
-// asksBeforehand asks the members about a leader if what this member has learned of that is old.
+// asksBeforehand asks the members about a leader, and reports so, if what this member has learned of that
+// is old.
 func (m *elector) asksBeforehand() bool {
 	why := ""
 	switch {

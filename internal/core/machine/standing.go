@@ -314,7 +314,7 @@ func (m *stance) tryLastResort() {
 		return
 	}
 	for i := range m.members {
-		if peer := &m.members[i]; i != m.me && !peer.down && peer.eligibility == election.Eligible {
+		if peer := &m.members[i]; i != m.me && m.eligible(peer) {
 			m.reconsider()
 			return
 		}
