@@ -67,26 +67,37 @@ func unserved(r *Report) int {
 	return slices.MinFunc(last, func(a, b Sample) int { return a.Unserved - b.Unserved }).Unserved
 }
 
-// TestALiveOverlayKeepsItsPromises plays a calm time, the crash of a super peer, and that of
+// TestALiveOverlayKeepsItsPromises plays a calm time, the crash of a super peer three times, and that of
 // a tenth of all nodes, with memberlist and the network's delays. What it asks is less than
-// what docs/reports/2026-11-25-superpeers.md measures: few nodes vary more.
+// what docs/reports/2026-11-25-superpeers.md measures: few nodes vary more, so that a single crash
+// may take twice as long as most do.
 func TestALiveOverlayKeepsItsPromises(t *testing.T) {
-	const nodes, rounds = 40, 90
+	const nodes, rounds = 40, 126
 	const capacity = 2 * 20 // twice the mean load
 	r := inVirtualTime(t, Options{
 		RTT: synthetic(t), Nodes: nodes, Fraction: 0.05, Capacity: capacity, Rounds: rounds,
-		Kills: []Kill{{At: rounds - 60, Supers: 1}, {At: rounds - 45, Share: 0.1}},
+		Kills: []Kill{{At: rounds - 96, Supers: 1}, {At: rounds - 78, Supers: 1}, {At: rounds - 60, Supers: 1}, {At: rounds - 45, Share: 0.1}},
 	})
 	if r.CapOver != 0 {
 		t.Errorf("%d times a super peer served more than %d", r.CapOver, capacity)
 	}
+	slow := 0
 	if r.Exact == nil || *r.Exact > r.Recovery[0].Round {
 		t.Errorf("the number of super peers was right from round %s, want it before round %d", shown(r.Exact), r.Recovery[0].Round)
 	}
-	if one := r.Recovery[0]; one.Served == nil || *one.Served > 8 || one.Exact == nil || *one.Exact > 20 {
-		t.Errorf("a super peer died: 99 %% of its %d clients were served after %s rounds, want at most 8; there was another after %s, want at most 20", one.Orphans, shown(one.Served), shown(one.Exact))
+	for _, one := range r.Recovery[:3] {
+		if one.Served == nil || *one.Served > 8 || one.Exact == nil {
+			slow++
+			t.Logf("a super peer died: 99 %% of its %d clients were served after %s rounds, and there was another after %s", one.Orphans, shown(one.Served), shown(one.Exact))
+		}
+		if one.Served == nil || *one.Served > 16 {
+			t.Errorf("a super peer died: 99 %% of its %d clients were served after %s rounds, want at most 16", one.Orphans, shown(one.Served))
+		}
 	}
-	if tenth := r.Recovery[1]; tenth.Exact == nil || *tenth.Exact > 40 {
+	if slow > 1 {
+		t.Errorf("%d of three super peers that died were replaced slowly: their clients served after more than 8 rounds, or no other before the next died", slow)
+	}
+	if tenth := r.Recovery[3]; tenth.Exact == nil || *tenth.Exact > 40 {
 		t.Errorf("a tenth died: the number was right after %s rounds, want at most 40", shown(tenth.Exact))
 	}
 	if r.LabMean == nil || *r.LabMean <= 0 {
@@ -99,7 +110,7 @@ func TestALiveOverlayKeepsItsPromises(t *testing.T) {
 		t.Errorf("%d nodes are not served at the end", unserved(r))
 	}
 	t.Logf("%d nodes: exact from round %s; served %s, exact %s; a tenth: %s; mean %.2f ms, the laboratory's %s; %.0f bytes a node and second; refused %d",
-		nodes, shown(r.Exact), shown(r.Recovery[0].Served), shown(r.Recovery[0].Exact), shown(r.Recovery[1].Exact), r.Mean, shownMean(r.LabMean), r.Bytes, r.Refused)
+		nodes, shown(r.Exact), shown(r.Recovery[0].Served), shown(r.Recovery[0].Exact), shown(r.Recovery[3].Exact), r.Mean, shownMean(r.LabMean), r.Bytes, r.Refused)
 }
 
 // TestFiveHundredNodesInOneProcess is a crowd; without BATUTA_TEST_FULL=1 a small one.
