@@ -52,8 +52,9 @@ func TestInOneRoomHomesRest(t *testing.T) {
 		}
 		time.Sleep(rounds * time.Second)
 		c.Logf("%d nodes, %d rounds: %d changes of home, %d of super peers", nodes, rounds, changes.Load(), moves.Load())
-		if changes.Load() > 3*nodes/4 || moves.Load() > 2 {
-			c.Errorf("homes changed %d times, want at most %d; super peers %d times, want at most 2", changes.Load(), 3*nodes/4, moves.Load())
+		// Of 120 runs 72 had no change of super peers, 38 had one, 8 two and 2 three.
+		if changes.Load() > 3*nodes/4 || moves.Load() > 4 {
+			c.Errorf("homes changed %d times, want at most %d; super peers %d times, want at most 4", changes.Load(), 3*nodes/4, moves.Load())
 		}
 	})
 }
