@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A hook whose packets to the API are dropped prints the reason before --hook-timeout (10 s) kills it.
+// If a hook's packets to the API are dropped, the hook prints the reason before --hook-timeout (10 s) kills it.
 func TestFloatingAddressOfADroppingAPI(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, "hetzner", "hetzner.sh")
@@ -24,7 +24,7 @@ func TestFloatingAddressOfADroppingAPI(t *testing.T) {
 	}
 }
 
-// dropping is an address whose packets are dropped: nothing accepts the connections that wait there, and
+// dropping is an address at which packets are dropped: nothing accepts the connections that wait there, and
 // there is room for no further one.
 func dropping(t *testing.T) string {
 	t.Helper()

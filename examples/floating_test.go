@@ -284,7 +284,7 @@ func write(w http.ResponseWriter, answer string) {
 func (c *cloud) fail(w http.ResponseWriter, r *http.Request, fault string) {
 	if fault == "silence" {
 		c.mu.Unlock()
-		<-r.Context().Done() // the client gives up
+		<-r.Context().Done() // the client ends the request
 		c.mu.Lock()
 		return
 	}
@@ -292,7 +292,7 @@ func (c *cloud) fail(w http.ResponseWriter, r *http.Request, fault string) {
 	write(w, c.rendered(c.exchanges[i].answer, c.machines[0]))
 }
 
-// state is who has the address, and the machines that it moved to.
+// state is the machine that has the address, and the machines that it moved to.
 func (c *cloud) state() (holder string, taken []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,7 +3,7 @@
 # instance of AWS. The rights are those of the instance's role.
 set -u
 usage='eipalloc-ID|PRIVATE-ADDRESS'
-. "${0%/*}/common.sh"
+. "$(dirname -- "$0")/common.sh"
 
 address=$1 kind=instance
 rights="the instance's role, which needs ec2:DescribeAddresses and ec2:AssociateAddress, or ec2:AssignPrivateIpAddresses"

@@ -30,7 +30,7 @@ request() {
 	[ "$left" -le 5 ] || left=5
 	if ! answer=$(printf '%s\n' "$credentials" | curl -q -sS -K - -X "$1" --connect-timeout 2 -m "$((left - 1)).5" \
 		${type:+-H "Content-Type: $type"} ${3+-d "$3"} -w '\n%{http_code}' "$2" 2>&1); then
-		why="$1 $2 failed: ${answer%%"$newline"*}"
+		why="$1 $2 failed: $(printf %s "$answer" | sed -n 's/.*\(curl: ([0-9]*)\)/\1/p' | head -n 1)" # a part of an answer may have a secret
 		return 1
 	fi
 	status=${answer##*"$newline"}
@@ -41,12 +41,19 @@ request() {
 	case $status in
 	408 | 409 | 412 | 422 | 423 | 429 | 5??) return 1 ;; # busy, changed meanwhile, too many requests
 	401 | 403)
-		case $answer in *rateLimitExceeded*) return 1 ;; esac
+		case $answer in *ateLimitExceeded*) return 1 ;; esac
 		die "$why; check $rights"
 		;;
 	404) [ "$absent" ] || die "$why; check the address, and $rights" ;;
 	*) die "$why" ;;
 	esac
+}
+
+# by_token PATH: identify for an API that takes the token in the file $token. The metadata service has the machine at PATH.
+by_token() {
+	credentials=
+	local_request GET "${metadata:-http://169.254.169.254}$1" || return 1
+	machine=$answer type=application/json credentials="header = \"Authorization: Bearer $(cat "$token")\""
 }
 
 # local_request METHOD URL: a request to the metadata service of this machine, by no proxy.

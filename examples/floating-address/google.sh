@@ -5,7 +5,7 @@
 set -u
 usage='ALIAS-RANGE ZONE/NAME…'
 : "${FLOATING_TIMEOUT:=55}" # two operations take longer than one request: set --hook-timeout 60s
-. "${0%/*}/common.sh"
+. "$(dirname -- "$0")/common.sh"
 
 address="alias IP $1" kind=instance range=$1
 shift
