@@ -38,7 +38,8 @@ type Engine interface {
 // ErrTaken is what an engine returns when the record is not the record that was to be replaced.
 var ErrTaken = errors.New("the record is another's by now")
 
-// ErrDamaged is wrapped by the error of an engine whose record is damaged, or is not batuta's. No candidate claims such a record.
+// ErrDamaged is wrapped by an engine's error about a record that is damaged, or is not batuta's. A candidate never claims that
+// record.
 var ErrDamaged = errors.New("is not batuta's, or is damaged")
 
 // ErrDenied is wrapped by the error of an engine that refuses the caller's credentials, gives them no right to the

@@ -479,7 +479,7 @@ func TestARecordDamagedSinceIsNotClaimed(t *testing.T) {
 	})
 }
 
-// A leader whose renewals go on, since they compare versions alone, reports a record that is damaged for readers.
+// A leader renews by the version only. It reports a record that is damaged for readers.
 func TestALeaderReportsADamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -10,7 +10,7 @@ import (
 type observer struct {
 	seen  Record
 	since time.Time // when it was first seen as it is; zero: nothing was seen yet
-	harm  bool      // it was damaged when last read: what was seen before says nothing of it
+	harm  bool      // it was damaged when last read, so that it may have changed since
 }
 
 func (o *observer) see(r Record, now time.Time) {

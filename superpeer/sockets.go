@@ -40,7 +40,7 @@ const (
 // Nodes have an IP address and a port, the same for both: Config.Advertise, or else the listener's.
 // Packets are written to a [net.UDPAddr] of it, and dial gets it as IP:PORT; a mesh with other names
 // maps them. Nothing is read before [Join], and [Member.Close] closes both connections: to share
-// one, give a wrapper that forwards only the overlay's packets, and whose Close ends ReadFrom.
+// one, give a wrapper that forwards only the overlay's packets, and ends ReadFrom at its Close.
 func NewTransport(packets net.PacketConn, listener net.Listener, dial func(ctx context.Context, addr string) (net.Conn, error)) memberlist.NodeAwareTransport {
 	return newSockets(packets, listener, dial)
 }

@@ -22,7 +22,7 @@ var ringMutants = []wrong{
 	{"Chang-Roberts: who does not stand keeps the message", "election/ring/changroberts.go", "\tcase higher || !stands:\n", "\tcase higher || !stands && false:\n", "soak chang-roberts 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
 	{"Chang-Roberts: who does not stand is a candidate", "election/ring/changroberts.go", "\tif !out.Eligible(out.Self().ID) {\n\t\treturn nil\n\t}\n", "", "scenario election/ring/testdata/chang-roberts/counts_anew.txt"},
 	{"Chang-Roberts: a leader does not say that it leads", "election/ring/changroberts.go", "\tcase higher && out.Leader().Leader.ID == out.Self().ID:\n", "\tcase false:\n", "scenario election/ring/testdata/chang-roberts/any_starts_follows.txt"},
-	{"Chang-Roberts: a winner tells nobody", "election/ring/ring.go", "\t\tcase r.round.Number > 0: // else it led before there was any contest\n", "\t\tcase false:\n", "scenario election/ring/testdata/chang-roberts/any_starts.txt"},
+	{"Chang-Roberts: a winner announces nothing", "election/ring/ring.go", "\t\tcase r.round.Number > 0: // else it led before there was any contest\n", "\t\tcase false:\n", "scenario election/ring/testdata/chang-roberts/any_starts.txt"},
 	{"Chang-Roberts: a lost round is not started again", "election/ring/ring.go", "\t\t\tr.restart(a, \"the round is lost\", out)\n", "", "soak chang-roberts 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
 	{"Chang-Roberts: a candidate that is gone goes round", "election/ring/changroberts.go", "\t\tc.restart(c, \"its candidate is gone\", out)\n", "", "test election/ring TestACandidateThatIsGone"},
 	{"Chang-Roberts: the successor's end loses the round", "election/ring/ring.go", "\t\tr.restart(a, \"its successor is gone\", out)\n", "", "scenario election/ring/testdata/chang-roberts/flapping_preempts.txt"},
@@ -38,7 +38,7 @@ var ringMutants = []wrong{
 	{"list: a COORDINATOR goes past its dead winner", "election/ring/list.go", "\t\tl.restart(l, \"the winner is gone\", out)\n", "", "test election/ring TestACoordinatorOfTheDeadOrOfAnOldRound"},
 	{"list: an initiator that is gone is waited for", "election/ring/list.go", "\t\t\tl.restart(l, \"its initiator is gone\", out)\n", "", "test election/ring TestARoundWhoseInitiatorIsGoneBeginsAnew"},
 	{"list: a lost round is not started again", "election/ring/ring.go", "\t\t\tr.restart(a, \"the round is lost\", out)\n", "", "soak ring 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
-	{"list: the winner tells nobody", "election/ring/ring.go", "\t\tcase r.round.Number > 0: // else it led before there was any contest\n", "\t\tcase false:\n", "scenario election/ring/testdata/ring/any_starts.txt"},
+	{"list: the winner announces nothing", "election/ring/ring.go", "\t\tcase r.round.Number > 0: // else it led before there was any contest\n", "\t\tcase false:\n", "scenario election/ring/testdata/ring/any_starts.txt"},
 	{"list: the lower of two rounds goes on", "election/ring/list.go", "r.Initiator.Compare(l.round.Initiator) > 0", "r.Initiator.Compare(l.round.Initiator) < 0", "scenario election/ring/testdata/ring/any_starts.txt"},
 	{"list: a skipped member drops the COORDINATOR", "election/ring/list.go", "\tcase l.newer(m.Round):\n\t\tl.join(m.Round, out) // the list", "\tcase false:\n\t\tl.join(m.Round, out) // the list", "test election/ring TestACoordinatorOfTheDeadOrOfAnOldRound"},
 }

@@ -84,7 +84,7 @@ func (v voter) next(t *testing.T) *wire.Handshake {
 }
 
 // agent starts this program as a process that swears to v. When it dies this process adopts its guard. A concurrent
-// test whose own guard ends would kill it as an orphan, so these tests do not run in parallel.
+// test that ends a guard of its own would kill it as an orphan, so these tests do not run in parallel.
 func (v voter) agent(t *testing.T, program string, change func(*exec.Cmd), argv ...string) (*exec.Cmd, <-chan string) {
 	t.Helper()
 	cmd := exec.Command(program, argv...)
