@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -38,18 +39,16 @@ func Work(p trace.TracerProvider, fn func(context.Context, batuta.Leadership) er
 		ctx, span := tracer.Start(ctx, "batuta.leadership", trace.WithNewRoot(), trace.WithAttributes(
 			electionKey.String(l.Election), leaderKey.String(string(l.Token.Leader.ID)), epochKey.Int64(int64(l.Token.Epoch))))
 		defer span.End()
-		marked := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() { // at the time of the loss: the work may take long to end
-			defer close(marked)
+		mark := sync.OnceFunc(func() {
 			var lost *batuta.LostError
 			if errors.As(context.Cause(ctx), &lost) {
 				span.AddEvent("batuta.lost", trace.WithAttributes(causeKey.String(string(lost.Cause))))
 			}
 		})
+		stop := context.AfterFunc(ctx, mark) // at the time of the loss: the work may take long to end
 		err := fn(ctx, l)
-		if !stop() {
-			<-marked
-		}
+		stop()
+		mark() // work that returned at once may be ahead of it
 		if err != nil && !errors.Is(err, ctx.Err()) {
 			span.RecordError(err)
 			span.SetStatus(codes.Error, err.Error())
