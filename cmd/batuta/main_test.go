@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		often() // the child of a command that ran in the test's own process
 	}
 	if programs[filepath.Base(os.Args[0])] == nil {
-		fulltest.MostlyWait(6)
+		fulltest.MostlyWait(8)
 	}
 	testscript.Main(m, programs)
 }

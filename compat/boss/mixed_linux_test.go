@@ -149,6 +149,7 @@ func scenes() (all []scene) {
 // befalls a town of originals alone, and compares. In full it takes four minutes, in
 // which it mostly waits.
 func TestBesideTheOriginal(t *testing.T) {
+	t.Parallel()
 	program := build(t, "./internal/original")
 	p := quickened
 	if os.Getenv("BATUTA_TEST_BOSS_ORIGINAL") != "" {
