@@ -130,6 +130,32 @@ func TestDrainOneOfTwo(t *testing.T) {
 	}
 }
 
+// A drain does not wait for the limit of hand-overs, which is for shares. A tenth of a heartbeat
+// passes between two lots of those; within the time of two lots all eight have moved.
+func TestADrainMovesAllAtOnce(t *testing.T) {
+	const names = 2 * MaxHandovers * 8
+	c := newLedCluster(t, 2, "2", names)
+	if shares := c.shares(names); !even(shares) {
+		t.Fatalf("shares %v", shares)
+	}
+	ask := func(do string) {
+		m := c.members["2"]
+		_, actions := m.c.Request(c.now, Request{Do: do, Member: "1"})
+		m.do(actions)
+		c.run(2 * beatTime / 10)
+	}
+	ask(DoDrain)
+	if shares := c.shares(names); shares["1"] != 0 {
+		t.Errorf("drained it leads %d", shares["1"])
+	}
+	c.run(time.Second)
+	c.moved()
+	ask(DoUndrain)
+	if n := c.moved(); n == 0 || n > 2*MaxHandovers {
+		t.Errorf("%d have moved for shares within the time of two lots, at most %d do", n, 2*MaxHandovers)
+	}
+}
+
 // A heavy election counts for as many as it weighs: its leader gets few beside it.
 func TestWeightsCount(t *testing.T) {
 	c := newCluster(t, 3)

@@ -138,9 +138,9 @@ func (o *office) mean() int {
 }
 
 // levelAll looks at each seat, and takes shares down to least. It is false if there were
-// too many hand-overs to get through.
+// too many hand-overs to get through. What a drained member leads does not wait for those.
 func (o *office) levelAll(least int) bool {
-	heaviest := 0
+	heaviest, all := 0, true
 	for _, k := range o.contests.ordered() {
 		if slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
 			heaviest = max(heaviest, k.weight)
@@ -148,15 +148,14 @@ func (o *office) levelAll(least int) bool {
 	}
 	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
-			if len(o.moving) >= MaxHandovers {
-				return false // the rest when these have ended
-			}
-			if s.leader != election.None && s.asked.IsZero() && !s.expected {
+			if len(o.moving) >= MaxHandovers && !o.c.isDrained(s.leader) {
+				all = false // the rest when these have ended
+			} else if s.leader != election.None && s.asked.IsZero() && !s.expected {
 				o.levelSeat(k, s, heaviest, least)
 			}
 		}
 	}
-	return true
+	return all
 }
 
 func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
