@@ -42,8 +42,11 @@ func (e *elections) tell(v View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seats := e.views[v.Election]
-	for len(seats) <= v.Seat {
-		seats = append(seats, View{Election: v.Election, Seat: len(seats)})
+	if len(seats) <= v.Seat {
+		for len(seats) <= v.Seat {
+			seats = append(seats, View{Election: v.Election, Seat: len(seats)})
+		}
+		e.views[v.Election] = seats
 	}
 	if at := (place{v.Election, v.Seat}); v.Defined() {
 		delete(e.were, at)
@@ -51,7 +54,6 @@ func (e *elections) tell(v View) {
 		e.were[at] = before
 	}
 	seats[v.Seat] = v
-	e.views[v.Election] = seats
 	now := seen{Event: event(v)} // of these histories views alone are read: see origin
 	if h := e.names[v.Election]; h != nil {
 		h.Add(now)

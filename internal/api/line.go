@@ -120,7 +120,8 @@ func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
 		ev.Kind = batuta.EventLost
 	}
 	l = EventLine(id, ev)
-	l.Seat = &v.Seat
+	seat := v.Seat // a pointer into v would keep all of it
+	l.Seat = &seat
 	return l, v.Defined() || v.Lost.Defined()
 }
 

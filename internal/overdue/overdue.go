@@ -19,14 +19,14 @@ const (
 // long it does ("for"). The caller calls end when the work has returned.
 func Watch(ctx context.Context, log *slog.Logger, election string, token fmt.Stringer) (end func()) {
 	over := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { follow(ctx, log.With("election", election, "token", token.String()), over) })
+	stop := context.AfterFunc(ctx, func() { follow(ctx, log, election, token, over) })
 	return func() {
 		stop()
 		close(over)
 	}
 }
 
-func follow(ctx context.Context, log *slog.Logger, over <-chan struct{}) {
+func follow(ctx context.Context, log *slog.Logger, election string, token fmt.Stringer, over <-chan struct{}) {
 	began, wait := time.Now(), After
 	for logged := false; ; logged = true {
 		next := time.NewTimer(wait)
@@ -38,6 +38,9 @@ func follow(ctx context.Context, log *slog.Logger, over <-chan struct{}) {
 			}
 			return
 		case <-next.C:
+		}
+		if !logged {
+			log = log.With("election", election, "token", token.String()) // most work ends before
 		}
 		log.Warn("work goes on after its context has ended; this member does not hand over, or lead again, before it returns",
 			"for", time.Since(began).Round(time.Millisecond), "cause", context.Cause(ctx))

@@ -194,8 +194,10 @@ func (o *office) candidacy(k *contest, p *peer, cl claim) {
 		}
 		can = k.enters(p, len(o.peers)+1)
 	}
-	if can.stands != cl.Stands {
-		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
+	if cl.Stands && !can.stands {
+		p.names++
+	} else if can.stands && !cl.Stands {
+		p.names--
 	}
 	if can.stands != cl.Stands || can.prefer != cl.Prefer || int(can.weight) != cl.Weight || can.held != cl.Epoch {
 		o.uneven = true

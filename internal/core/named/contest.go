@@ -154,11 +154,11 @@ func (k *contest) enters(p *peer, members int) *candidate {
 	if k.candidates == nil {
 		k.candidates = make([]candidate, 0, members) // most are candidates, as a rule
 	}
-	at := 0
-	for at < len(k.candidates) && k.candidates[at].of.id.Compare(p.id) < 0 {
-		at++
+	k.candidates = append(k.candidates, candidate{of: p})
+	at := len(k.candidates) - 1
+	for ; at > 0 && k.candidates[at-1].of.id.Compare(p.id) > 0; at-- {
+		k.candidates[at-1], k.candidates[at] = k.candidates[at], k.candidates[at-1]
 	}
-	k.candidates = slices.Insert(k.candidates, at, candidate{of: p})
 	return &k.candidates[at]
 }
 
