@@ -28,7 +28,7 @@ func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }
 
 // Bears returns how long a member may be silent before it is suspected: Silence, or T if that is
 // zero. This process counts itself as stopped after as long. Waits for an answer still use T.
-func (t Timing) Bears() time.Duration { return cmp.Or(t.Silence, t.T()) }
+func (t Timing) Bears() time.Duration { return max(t.Silence, t.T()) }
 
 // DialTime returns the longest time before the first message on a new connection: TCP's
 // handshake, which is a round trip, and TLS's, as much again.

@@ -148,7 +148,7 @@ func (c *cards) showCard(p *peer) {
 	if c.me.Digest != 0 {
 		me.List = append(me.List, c.founders...)
 	}
-	c.send(p, election.Message{Kind: kindCard, Data: encode(me)})
+	c.send(p, &election.Message{Kind: kindCard, Data: encode(me)})
 }
 
 // bar ignores all messages of a member from now on, and warns why.
@@ -179,7 +179,7 @@ func (c *cards) renumber(p *peer, number uint64) bool {
 	case number == 0 || number > election.MaxEpoch || c.roster.by(number) != nil || c.peerBy(number) != nil:
 		return false
 	case number < c.roster.Next:
-		c.send(p, election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
+		c.send(p, &election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
 		return false
 	}
 	p.number, p.acked, p.deferred, p.barred = number, 0, nil, false

@@ -73,7 +73,7 @@ func (c *Core) caughtUp() {
 	if b.due = false; p == nil || st.GetTerm() != b.term || st.Lead != b.from {
 		return
 	}
-	c.send(p, election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
+	c.send(p, &election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
 		Eligibility: c.Standing(), Data: c.ackData(p.number)})
 	if c.view.Defined() && c.view.Epoch < b.term {
 		c.unview(election.CauseSuperseded)

@@ -92,7 +92,7 @@ func (c *Core) sendBeats() {
 			continue
 		}
 		c.offerSeat(p)
-		c.send(p, election.Message{Kind: election.Beat, Token: c.leadership(), Stamp: c.stamp(),
+		c.send(p, &election.Message{Kind: election.Beat, Token: c.leadership(), Stamp: c.stamp(),
 			Draining: c.drains, Data: c.beatData(p, min(commit, p.match))})
 	}
 	c.prolong()
@@ -176,7 +176,7 @@ func (c *Core) end(cause election.Cause, why string) {
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 {
-			c.send(p, election.Message{Kind: election.Resign, Token: c.leadership(), Claimant: to})
+			c.send(p, &election.Message{Kind: election.Resign, Token: c.leadership(), Claimant: to})
 		}
 	}
 	if to == raft.None || c.busy() {

@@ -73,7 +73,7 @@ func (c *changes) pursue() (goes bool) {
 	}
 	if p := c.peer(c.view.Leader.ID); p != nil {
 		for _, w := range c.wanted {
-			c.send(p, election.Message{Kind: kindChange, Token: c.view, Data: encode(w.change)})
+			c.send(p, &election.Message{Kind: kindChange, Token: c.view, Data: encode(w.change)})
 		}
 	}
 	return false
@@ -263,7 +263,7 @@ func (c *changes) askAgain() {
 // offerSeat sends a newcomer its number.
 func (c *changes) offerSeat(p *peer) {
 	if s := c.roster.by(p.number); s != nil && s.Disk != 0 && p.acked == 0 && c.leads() {
-		c.send(p, election.Message{Kind: kindSeat, Token: c.view, Data: encode(*s)})
+		c.send(p, &election.Message{Kind: kindSeat, Token: c.view, Data: encode(*s)})
 	}
 }
 

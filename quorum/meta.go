@@ -53,7 +53,7 @@ func (c *gossip) learned(news []election.Meta) {
 // sendMeta sends entries to a member.
 func (c *gossip) sendMeta(p *peer, entries []election.Meta) {
 	for chunk := range slices.Chunk(entries, meta.Chunk) {
-		c.send(p, election.Message{Kind: election.Members, Meta: chunk})
+		c.send(p, &election.Message{Kind: election.Members, Meta: chunk})
 	}
 }
 
@@ -76,5 +76,5 @@ func (c *gossip) compareMeta(p *peer, m *election.Message) {
 		return
 	}
 	p.pullAt = c.now.Add(c.t)
-	c.send(p, election.Message{Kind: election.GetMembers})
+	c.send(p, &election.Message{Kind: election.GetMembers})
 }

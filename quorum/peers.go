@@ -187,7 +187,7 @@ func (c *crew) delayRedial(p *peer) {
 }
 
 // send sends a message to a member whose link exists or is being made.
-func (c *crew) send(p *peer, m election.Message) {
+func (c *crew) send(p *peer, m *election.Message) {
 	if !p.link && !p.dialing {
 		if p.guest {
 			return
@@ -199,7 +199,7 @@ func (c *crew) send(p *peer, m election.Message) {
 	}
 	m.From, m.To, m.Election, m.MetaDigest = c.cfg.Self.ID, p.rank.ID, c.cfg.Election, c.metas.Digest()
 	m.Pause = c.pause.Report(c.now)
-	c.do(election.Action{Kind: election.Send, To: p.rank.ID, Message: &m})
+	c.do(election.Action{Kind: election.Send, To: p.rank.ID, Message: m})
 }
 
 // Paused returns when a pause ends, zero without a pause, and the member that keeps leadership
@@ -248,7 +248,7 @@ func (c *crew) post(m *pb.Message) {
 	if err != nil || len(data) > election.MaxData {
 		return
 	}
-	c.send(p, election.Message{Kind: kind, Token: election.Token{Epoch: m.GetTerm()}, Data: data})
+	c.send(p, &election.Message{Kind: kind, Token: election.Token{Epoch: m.GetTerm()}, Data: data})
 	if m.GetType() == pb.MsgSnap {
 		c.node.ReportSnapshot(p.number, raft.SnapshotFinish)
 	}
@@ -396,7 +396,7 @@ func (c *crew) tellCommitted(own election.Eligibility) {
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 && !p.barred {
-			c.send(p, election.Message{Kind: kindCommitted, Eligibility: own.Said(), Data: varints(index, term)})
+			c.send(p, &election.Message{Kind: kindCommitted, Eligibility: own.Said(), Data: varints(index, term)})
 		}
 	}
 }

@@ -239,15 +239,14 @@ func varints(values ...uint64) []byte {
 	return b
 }
 
-// readVarints reads the first n varints; ok is false if b has fewer.
-func readVarints(b []byte, n int) ([]uint64, bool) {
-	values := make([]uint64, 0, 4)
-	for range n {
+// readVarints reads the first n varints, four at most; ok is false if b has fewer.
+func readVarints(b []byte, n int) (values [4]uint64, ok bool) {
+	for i := range n {
 		v, size := binary.Uvarint(b)
 		if size <= 0 {
-			return nil, false
+			return values, false
 		}
-		values, b = append(values, v), b[size:]
+		values[i], b = v, b[size:]
 	}
 	return values, true // the rest is of a later version
 }

@@ -51,7 +51,7 @@ func (w *world) received(e *endpoint, f *frame) {
 	}
 	w.idles(e)
 	w.logReceipt(e.proc, f.msg, f.flight)
-	w.step(e.proc, election.Event{Kind: election.Received, Message: f.msg})
+	w.step(e.proc, &election.Event{Kind: election.Received, Message: f.msg})
 }
 
 // ended handles a connection's end; if torn, what was on its way is lost.
@@ -78,9 +78,9 @@ func (w *world) ended(e *endpoint, torn bool) {
 		return
 	}
 	// What was written to it may be lost; the Machine resends it.
-	w.step(p, election.Event{Kind: election.LinkDown, Peer: peer, Incarnation: e.inc})
+	w.step(p, &election.Event{Kind: election.LinkDown, Peer: peer, Incarnation: e.inc})
 	if next != nil {
-		w.step(p, election.Event{Kind: election.LinkUp, Peer: peer, Rank: next.rank, Incarnation: next.inc})
+		w.step(p, &election.Event{Kind: election.LinkUp, Peer: peer, Rank: next.rank, Incarnation: next.inc})
 	}
 }
 
@@ -137,12 +137,12 @@ func (w *world) datagramArrived(place int32) {
 	f := w.datagrams.take(place)
 	from, ok := w.slots[f.m.From]
 	if ok && w.refuses && f.to.condition == scenario.Dead {
-		w.step(w.procs[from], election.Event{Kind: election.PeerDown, Peer: f.to.rank.ID})
+		w.step(w.procs[from], &election.Event{Kind: election.PeerDown, Peer: f.to.rank.ID})
 		return
 	}
 	if ok && f.to.condition == scenario.Alive && !w.net.cut[from*w.net.n+f.to.slot] {
 		w.logReceipt(f.to, f.m, f.no)
-		w.step(f.to, election.Event{Kind: election.Received, Message: f.m})
+		w.step(f.to, &election.Event{Kind: election.Received, Message: f.m})
 	}
 }
 
@@ -212,7 +212,7 @@ func (w *world) dialFailed(e *endpoint, refused bool, why error, with *frame) {
 	if with != nil && with.in != nil {
 		ev.Member, ev.Incarnation = with.in.List[0], with.inc
 	}
-	w.step(e.proc, ev)
+	w.step(e.proc, &ev)
 }
 
 func (w *world) dialTimedOut(e *endpoint) {
@@ -247,7 +247,7 @@ func (w *world) dial(p *process, to election.ID) {
 	}
 	w.checks.reaches(&w.scene, p, slot)
 	if e := w.inUse(p, slot); e != nil {
-		w.step(p, election.Event{Kind: election.LinkUp, Peer: to, Rank: e.rank, Incarnation: e.inc})
+		w.step(p, &election.Event{Kind: election.LinkUp, Peer: to, Rank: e.rank, Incarnation: e.inc})
 		return
 	}
 	w.dialed(p, slot)
@@ -271,7 +271,7 @@ func (w *world) linkUp(e *endpoint, other *process) {
 		p.peers[e.peer].ends = append(p.peers[e.peer].ends, e)
 	}
 	w.choose(p, e.peer)
-	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: e.rank, Incarnation: e.inc})
+	w.step(p, &election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: e.rank, Incarnation: e.inc})
 }
 
 func (w *world) refusedBy(e *endpoint, f *frame) {

@@ -62,10 +62,11 @@ func (c *leaseChecker) committed(w *scene, p *process, core leaseholder) {
 	if c.chains == nil {
 		c.chains = map[uint64]uint64{}
 	}
-	if of, known := c.chains[index]; known && of != chain {
+	if of, known := c.chains[index]; !known {
+		c.chains[index] = chain
+	} else if of != chain {
 		c.fail(w, p, invariant.Committed, "what it has applied up to %d is not what another member has", index)
 	}
-	c.chains[index] = chain
 }
 
 // tells checks a member that begins to lead.

@@ -86,7 +86,10 @@ func (c *vouchChecker) sends(w *scene, _ *process, m *election.Message) {
 	if m.Kind == election.Relay && m.Carried != nil {
 		m = m.Carried
 	}
-	if _, again := c.said[m]; m.Kind == election.ProbeReply && !again {
+	if m.Kind != election.ProbeReply {
+		return
+	}
+	if _, again := c.said[m]; !again {
 		c.said[m] = w.now
 	}
 }

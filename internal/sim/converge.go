@@ -180,8 +180,8 @@ func (w *judge) groupAgrees(group []*process) (election.Token, string) {
 	case w.orphaned(group):
 		return t, ""
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group), len(group) < w.setup.MinMembers:
-		return t, w.unled(group)
-	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && w.unled(group) == "":
+		return t, unled(group, "nobody there may lead")
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && unled(group, "") == "":
 		return t, "" // no claim can be saved; an earlier leader may go on
 	case !t.Defined():
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
@@ -248,11 +248,11 @@ func (w *judge) stands(p *process) bool {
 	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.machine.Standing() != election.IneligiblePaused && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
-// unled returns "" if no member of a group has a leader.
-func (w *judge) unled(group []*process) string {
+// unled returns "" if no member of a group has a leader; none may, because of why.
+func unled(group []*process, why string) string {
 	for _, p := range group {
 		if p.view.Defined() {
-			return fmt.Sprintf("%s follows %v, and nobody there may lead", p.rank.ID, p.view)
+			return fmt.Sprintf("%s follows %v, and %s", p.rank.ID, p.view, why)
 		}
 	}
 	return ""
@@ -559,10 +559,8 @@ func (w *judge) complete(group []*process) bool {
 }
 
 // majority reports whether able holds a majority of the voters, in both configurations during a
-// change. The voters are those of the group's most advanced log. A returning member may still
-// count by an older configuration, but its log is behind, so it cannot be elected by that.
-func (w *judge) majority(group, able []*process) bool {
-	sets := voters(group)
+// change.
+func majority(sets [][]election.ID, able []*process) bool {
 	return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
 		n := 0
 		for _, q := range able {
@@ -574,7 +572,8 @@ func (w *judge) majority(group, able []*process) bool {
 	})
 }
 
-// voters returns the voters by the most advanced log of a group.
+// voters returns the voters by the most advanced log of a group. A returning member may still count
+// by an older configuration, but its log is behind, so it cannot be elected by that.
 func voters(group []*process) [][]election.ID {
 	furthest := uint64(0)
 	var knows leaseholder
@@ -590,10 +589,9 @@ func voters(group []*process) [][]election.ID {
 	return knows.Voters()
 }
 
-// electable reports whether a member of a group may lead and is a voter. A newcomer that has yet
+// electable reports whether a member of a group may lead and is one of the voters. A newcomer that has yet
 // to learn the log becomes a voter only under a leader.
-func (w *judge) electable(group []*process) bool {
-	sets := voters(group)
+func (w *judge) electable(sets [][]election.ID, group []*process) bool {
 	return slices.ContainsFunc(group, func(p *process) bool {
 		return w.mayLead(p) && slices.ContainsFunc(sets, func(ids []election.ID) bool { return slices.Contains(ids, p.rank.ID) })
 	})
@@ -603,10 +601,11 @@ func (w *judge) electable(group []*process) bool {
 // anything up and is skipped; what only it has received does not count.
 func (w *judge) quorumAgrees(group []*process) (t election.Token, why string) {
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
+	all, able := voters(group), voters(working)
 	switch {
-	case !w.majority(group, group), !w.electable(group):
-		return t, leaderless(group)
-	case !w.majority(group, working), !w.majority(working, working), !w.electable(working):
+	case !majority(all, group), !w.electable(all, group):
+		return t, unled(group, "no majority is there")
+	case !majority(all, working), !majority(able, working), !w.electable(able, working):
 		return t, "" // no member can be elected; an earlier leader may go on
 	}
 	for i, p := range working {
@@ -631,14 +630,4 @@ func (w *judge) quorumAgrees(group []*process) (t election.Token, why string) {
 		}
 	}
 	return t, ""
-}
-
-// leaderless returns "" if no member of a group without a majority has a leader.
-func leaderless(group []*process) string {
-	for _, p := range group {
-		if p.view.Defined() {
-			return string(p.rank.ID) + " has " + p.view.String() + " for its leader, and no majority is there"
-		}
-	}
-	return ""
 }

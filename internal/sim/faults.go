@@ -82,7 +82,7 @@ func (w *story) thaw(p *process) {
 	w.resume(p)
 	if p.hasSaved {
 		p.hasSaved = false
-		w.step(p, election.Event{Kind: election.Saved, Err: p.savedErr})
+		w.step(p, &election.Event{Kind: election.Saved, Err: p.savedErr})
 	}
 	w.arm(p)
 }
@@ -117,14 +117,14 @@ func (w *story) health(p *process, state string) {
 	w.note(p, "is "+state, "")
 	if p.condition == scenario.Alive {
 		p.unhealthy = state == "unhealthy"
-		w.step(p, election.Event{Kind: election.Health, On: !p.unhealthy})
+		w.step(p, &election.Event{Kind: election.Health, On: !p.unhealthy})
 	}
 }
 
 func (w *story) instruct(p *process, k election.EventKind) {
 	if p.condition == scenario.Alive {
 		p.resting = k == election.Resigned
-		w.step(p, election.Event{Kind: k})
+		w.step(p, &election.Event{Kind: k})
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *story) instruct(p *process, k election.EventKind) {
 func (w *story) transfer(p *process, to election.ID) {
 	if p.condition == scenario.Alive {
 		p.resting = p.resting || p.machine.AdmitTransfer(to) == nil && to != p.rank.ID
-		w.step(p, election.Event{Kind: election.Transfer, Peer: to})
+		w.step(p, &election.Event{Kind: election.Transfer, Peer: to})
 	}
 }
 
@@ -148,7 +148,7 @@ func (w *story) tells(p *process, word string) {
 		pairs = map[string]string{said: word}
 	}
 	w.telling = true
-	w.step(p, election.Event{Kind: election.Tells, Meta: pairs})
+	w.step(p, &election.Event{Kind: election.Tells, Meta: pairs})
 }
 
 // join starts p as a process with no members on its list, except those that it asks and those in
@@ -187,12 +187,12 @@ func (w *story) change(p *process, step *scenario.Step, of *process) {
 			what += " with priority " + strconv.Itoa(step.Priority)
 		}
 		w.note(p, "adds", what)
-		w.step(p, election.Event{Kind: election.MemberAdded, On: step.Ranked, Member: election.Member{
+		w.step(p, &election.Event{Kind: election.MemberAdded, On: step.Ranked, Member: election.Member{
 			Rank: election.Rank{Priority: step.Priority, ID: of.rank.ID}, Address: string(of.rank.ID), Observer: of.observer}})
 		return
 	}
 	w.note(p, "removes", string(of.rank.ID))
-	w.step(p, election.Event{Kind: election.MemberRemoved, Peer: of.rank.ID})
+	w.step(p, &election.Event{Kind: election.MemberRemoved, Peer: of.rank.ID})
 }
 
 // campaignNamed applies a user's request about an election at p.

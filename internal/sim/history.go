@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
@@ -101,15 +102,15 @@ func (c *history) startedLife(w *scene, p *process) {
 
 // about records a member's state just before its step.
 func (c *history) about(w *scene, p *process) {
-	s := &c.places[p.place]
-	deadline, ok := p.machine.Deadline()
 	if w.quorum {
 		return
 	}
+	s := &c.places[p.place]
+	deadline, ok := p.machine.Deadline()
 	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
 	s.stalled = election.Token{}
 	s.spared = sparedUntil(p)
-	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
+	if p.stall > 0 && p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
 		s.stalled = p.view
 	}
 }
@@ -180,7 +181,7 @@ func (c *history) notified(w *scene, p *process, a *election.Action) {
 
 // isSpared returns until when confirmations protect a silent leader.
 func sparedUntil(p *process) time.Time {
-	if m, ok := p.machine.(interface{ Spared() time.Time }); ok {
+	if m, ok := p.machine.(*machine.Machine); ok {
 		return m.Spared()
 	}
 	return time.Time{}

@@ -94,7 +94,7 @@ func (w *world) letIn(e *endpoint, f *frame) {
 		w.push(from, frame{kind: refusal, err: err})
 		return
 	}
-	w.step(q, election.Event{Kind: election.JoinRequested, Member: newcomer, Token: f.in.Token})
+	w.step(q, &election.Event{Kind: election.JoinRequested, Member: newcomer, Token: f.in.Token})
 	t, age := q.machine.Vouch()
 	w.push(from, frame{kind: admitted, in: &admission{List: q.machine.List(), Token: t, Age: age}})
 }
@@ -139,7 +139,7 @@ func (w *world) roundOver(p *process) {
 		p.begunAt = w.now
 	}
 	if tell {
-		w.step(p, ev)
+		w.step(p, &ev)
 	}
 }
 
@@ -155,7 +155,8 @@ func (w *world) askToReturn(p *process, slot int) {
 func (w *world) returned(p *process, slot int, in *admission) {
 	p.back = slices.DeleteFunc(p.back, func(s int) bool { return s == slot })
 	if in != nil {
-		w.step(p, p.asks.Returned(in))
+		ev := p.asks.Returned(in)
+		w.step(p, &ev)
 	}
 }
 
@@ -166,7 +167,7 @@ func (w *world) quit(p *process, err error) {
 		return
 	}
 	p.ending, p.halted = true, err
-	last := func() { w.step(p, election.Event{Kind: election.Closing}) } // in the same turn: that may end the process
+	last := func() { w.step(p, &election.Event{Kind: election.Closing}) } // in the same turn: that may end the process
 	if p.busy {
 		last()
 		return
@@ -179,7 +180,7 @@ func (w *world) exit(p *process) {
 	p.ending = false // else its last step would end it again
 	if p.leaves {
 		p.leaves = false
-		w.step(p, election.Event{Kind: election.Leaving})
+		w.step(p, &election.Event{Kind: election.Leaving})
 		if p.condition != scenario.Alive {
 			return // it was just removed, too
 		}

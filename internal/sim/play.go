@@ -195,7 +195,7 @@ func (w *story) strike(step *scenario.Step) error {
 		at, of := w.bySlot(step.Members[0]), step.Members[1]
 		kind := map[scenario.Verb]election.EventKind{scenario.Suspect: election.PeerDown, scenario.Trust: election.PeerUp}[step.Do]
 		w.note(at, map[scenario.Verb]string{scenario.Suspect: "is told that it is down:", scenario.Trust: "is told that it is up:"}[step.Do], string(of))
-		w.step(at, election.Event{Kind: kind, Peer: of})
+		w.step(at, &election.Event{Kind: kind, Peer: of})
 	default:
 		for _, id := range step.Members {
 			if err := w.strikeMember(step, w.bySlot(id)); err != nil {
@@ -226,7 +226,7 @@ func (w *story) strikeMember(step *scenario.Step, p *process) error {
 		w.instruct(p, election.Resigned)
 	case scenario.Pause:
 		if p.condition == scenario.Alive {
-			w.step(p, election.Event{Kind: election.Pausing, Age: step.For})
+			w.step(p, &election.Event{Kind: election.Pausing, Age: step.For})
 		}
 	case scenario.Health:
 		w.health(p, step.Word)

@@ -130,7 +130,7 @@ func (w *world) start(p *process) error {
 		w.beginJoin(p)
 		return nil
 	}
-	w.step(p, election.Event{Kind: election.Started})
+	w.step(p, &election.Event{Kind: election.Started})
 	return nil
 }
 
@@ -148,12 +148,12 @@ func (w *world) settle(p *process, c *machine.Config) {
 }
 
 // step is a turn of the driver's loop, including what follows at once.
-func (w *world) step(p *process, ev election.Event) {
+func (w *world) step(p *process, ev *election.Event) {
 	if p.busy {
-		p.after = append(p.after, ev)
+		p.after = append(p.after, *ev)
 		return
 	}
-	w.turn(p, func() { w.stepOnce(p, &ev) })
+	w.turn(p, func() { w.stepOnce(p, ev) })
 }
 
 // turn calls first and handles all that follows from it at once.
@@ -248,7 +248,7 @@ func (w *world) elect(p *process, a *election.Action) {
 		p.view = a.Token
 		if w.setup.Work && a.Token.Leader.ID == p.rank.ID {
 			p.working = true
-			w.step(p, election.Event{Kind: election.Working, On: true})
+			w.step(p, &election.Event{Kind: election.Working, On: true})
 		}
 		if w.setup.Option == "attested" && a.Token.Leader.ID == p.rank.ID {
 			swear(w, p, a.Token)
@@ -273,7 +273,7 @@ func (w *world) workStopped(p *process, life uint64) {
 		return
 	}
 	p.working = false
-	w.step(p, election.Event{Kind: election.Working})
+	w.step(p, &election.Event{Kind: election.Working})
 }
 
 // arm schedules the next wake. A needless earlier wake is cheaper than to cancel it.
@@ -296,7 +296,7 @@ func (w *world) wakeUp(p *process, life uint64) {
 	p.wakeAt = never
 	deadline, ok := p.deadline()
 	if ok && p.clock.at(w.now) >= deadline.Sub(epochOfTime) {
-		w.step(p, election.Event{Kind: election.Woke})
+		w.step(p, &election.Event{Kind: election.Woke})
 		return
 	}
 	w.arm(p)
@@ -305,7 +305,7 @@ func (w *world) wakeUp(p *process, life uint64) {
 // save writes outside of the loop.
 func (w *world) save(p *process, s election.State) {
 	if w.setup.NoDisk {
-		w.step(p, election.Event{Kind: election.Saved})
+		w.step(p, &election.Event{Kind: election.Saved})
 		return
 	}
 	w.checks.saves(&w.scene, p, s.Token)
@@ -322,7 +322,7 @@ func (w *world) saved(p *process, life uint64) {
 		p.hasSaved, p.savedErr = true, err
 		return
 	}
-	w.step(p, election.Event{Kind: election.Saved, Err: err})
+	w.step(p, &election.Event{Kind: election.Saved, Err: err})
 }
 
 // guard is the process next to a leader that attests its end. It outlives the leader's process.
@@ -345,7 +345,7 @@ func swear(w *world, p *process, t election.Token) {
 	p.guard.Takes(oath.Oath{Token: t, Secret: secret})
 	p.guard.Works(true)
 	core := p.machine.(interface{ Commits(secret []byte) []byte })
-	w.step(p, election.Event{Kind: election.Sworn, Token: t, Proof: core.Commits(secret)})
+	w.step(p, &election.Event{Kind: election.Sworn, Token: t, Proof: core.Commits(secret)})
 }
 
 // orphan makes the guard of a crashed leader end the work. The guard may have been killed too,
@@ -400,7 +400,7 @@ func handProof(w *world, o *occurrence) {
 	switch p := w.procs[o.life]; p.condition {
 	case scenario.Alive:
 		oath, _ := w.guards[o.place].Attests()
-		w.step(p, election.Event{Kind: election.Attested, Proof: oath.Secret})
+		w.step(p, &election.Event{Kind: election.Attested, Proof: oath.Secret})
 	case scenario.Frozen: // it comes after the thaw
 		late := *o
 		late.at = w.now + w.setup.Timing.Heartbeat

@@ -18,7 +18,7 @@ func (m *watcher) beaten(from int, msg *election.Message) {
 	if m.tenure.Draining() && !m.cfg.NoDetector {
 		if msg.Token.Above(m.tenure.Held()) {
 			m.superseded(msg.Token, true)
-			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is received, and followed later
+			m.send(from, &election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is received, and followed later
 		}
 		return
 	}
@@ -26,7 +26,7 @@ func (m *watcher) beaten(from int, msg *election.Message) {
 		if m.tenure.Leading() && msg.Token.Above(m.tenure.Held()) {
 			m.accept(msg.Token, from)
 		}
-		m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
+		m.send(from, &election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
 		return
 	}
 	if !m.tenure.Live() || msg.Token != m.tenure.Held() {
@@ -73,7 +73,7 @@ func (m *watcher) ping() {
 		}
 		return
 	}
-	m.send(i, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))})
+	m.send(i, &election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))})
 }
 
 // hear records that a message of a member has arrived over its connection.
@@ -144,7 +144,7 @@ func (m *watcher) watchLeader() {
 	}
 	if voucher, due := m.detector.Renew(m.now); due {
 		if i, ok := m.index[voucher]; ok {
-			m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
+			m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 		}
 	}
 	if !m.detector.Suspected() && !m.now.Before(m.detector.SilentAt()) && !m.members[leader].firstDial() {

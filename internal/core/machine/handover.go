@@ -53,10 +53,9 @@ func (m *elector) release() {
 	if m.doubts != "" || !m.fit(heir) { // a different member may lead: a candidate asks before it claims
 		heir = election.None
 	}
-	over := election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""}
 	m.others(func(i int, peer *member) {
 		if m.reaches(i, m.now) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
-			m.send(i, over)
+			m.send(i, &election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""})
 		}
 	})
 	m.leaveTo(heir, m.tenure.Held())
@@ -216,7 +215,7 @@ func (m *elector) withdraw() {
 	}
 	m.others(func(i int, peer *member) {
 		if peer.link {
-			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.tenure.Held(), Ended: m.tenure.Over(), Age: -1})
+			m.send(i, &election.Message{Kind: election.ProbeReply, Token: m.tenure.Held(), Ended: m.tenure.Over(), Age: -1})
 		}
 	})
 	if mine {

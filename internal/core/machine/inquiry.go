@@ -109,7 +109,7 @@ func (m *inquiry) probeNext() {
 func (m *inquiry) probe(i int) {
 	peer := &m.members[i]
 	peer.awaited, peer.probed, peer.askedAt, peer.replied, peer.reports = true, true, m.now, false, election.None
-	m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
+	m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 	m.awaitAnew(i)
 }
 
@@ -180,7 +180,7 @@ func (m *inquiry) pollsHigher() bool {
 		}
 		peer.polled, asks = true, true
 		m.note("sounds", peer.ID, election.Token{}, "it may claim, too")
-		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
+		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 		m.alarms.Set(timerPoll, m.now.Add(m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax))
 	}
 	return asks

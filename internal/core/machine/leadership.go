@@ -99,7 +99,7 @@ func (a actions) Timing() election.Timing { return a.m.cfg.Timing }
 
 func (a actions) Send(to election.ID, msg election.Message) {
 	if i, ok := a.m.index[to]; ok && i != a.m.me {
-		a.m.send(i, msg)
+		a.m.send(i, &msg)
 	}
 }
 

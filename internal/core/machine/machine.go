@@ -54,7 +54,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	default:
 		m.detector.Oversleep(m.now, m.alarms.Deadline())
 	}
-	m.handle(ev)
+	m.handle(&ev)
 	if due, any := m.Deadline(); any && !m.now.Before(due) {
 		m.runDue()
 	}
@@ -69,7 +69,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	return m.out
 }
 
-func (m *Machine) handle(ev election.Event) {
+func (m *Machine) handle(ev *election.Event) {
 	switch ev.Kind {
 	case election.Started:
 		m.start(ev)
@@ -105,17 +105,17 @@ func (m *Machine) handle(ev election.Event) {
 }
 
 // link handles what the driver reports of a connection.
-func (m *Machine) link(ev election.Event) {
+func (m *Machine) link(ev *election.Event) {
 	if ev.Peer == m.cfg.Self.ID {
-		m.answeredElsewhere(ev)
+		m.answeredElsewhere(*ev)
 		return
 	}
 	if d := m.isDeparting(ev.Peer); d >= 0 {
-		m.departingLink(d, ev)
+		m.departingLink(d, *ev)
 		return
 	}
 	if ev.Peer == m.notifying && m.notifying != election.None && !m.Knows(m.notifying) {
-		m.noticeLink(ev)
+		m.noticeLink(*ev)
 		return
 	}
 	switch ev.Kind {
@@ -129,7 +129,7 @@ func (m *Machine) link(ev election.Event) {
 	}
 }
 
-func (m *Machine) handleMembership(ev election.Event) {
+func (m *Machine) handleMembership(ev *election.Event) {
 	switch ev.Kind {
 	case election.JoinRequested:
 		m.joinRequested(ev.Member, ev.Token)
@@ -164,7 +164,7 @@ func (m *Machine) handleMembership(ev election.Event) {
 	}
 }
 
-func (m *Machine) start(ev election.Event) {
+func (m *Machine) start(ev *election.Event) {
 	m.origin = m.now
 	m.tenure.Enter(tenure.PhaseElecting)
 	if t := m.cfg.Following; t.Defined() {
@@ -249,7 +249,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	case election.Handover:
 		m.handOver(i, msg)
 	case election.Ping:
-		m.send(i, election.Message{Kind: election.Pong, Stamp: msg.Stamp})
+		m.send(i, &election.Message{Kind: election.Pong, Stamp: msg.Stamp})
 	case election.Relay:
 		m.relayed(i, msg)
 	case election.Pong:
@@ -410,7 +410,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	case m.mode == asks && again:
 		m.probe(i)
 	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it
+		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it
 	}
 }
 

@@ -23,12 +23,12 @@ func (m *listing) fromDeparting(i int, msg *election.Message) {
 	switch msg.Kind {
 	case election.Beat:
 		d.heard = m.now
-		m.sendOutside(d.id, election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
+		m.sendOutside(d.id, &election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
 		if e, ok := m.Entry(d.id); ok && msg.Digest != m.roster.Digest() && m.now.Sub(d.told) > m.cfg.Timing.T() {
 			d.told = m.now
-			m.sendOutside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
+			m.sendOutside(d.id, &election.Message{Kind: election.Members, List: []election.Member{e}})
 			if e.Departure == election.Left {
-				m.sendOutside(d.id, election.Message{Kind: election.GetMembers})
+				m.sendOutside(d.id, &election.Message{Kind: election.GetMembers})
 			}
 		}
 	case election.Resign:
@@ -94,9 +94,12 @@ func (m *listing) forgetStrangers() {
 	awake := later(m.origin, m.detector.Resumed())
 	for i := range m.members {
 		peer := &m.members[i]
+		if m.now.Sub(later(peer.since, awake)) < roster.ForgetAfter {
+			continue
+		}
 		e, _ := m.Entry(peer.ID)
 		switch {
-		case !e.New || m.now.Sub(later(peer.since, awake)) < roster.ForgetAfter:
+		case !e.New:
 			continue
 		case i == m.me || !peer.heard.IsZero():
 			e.New = false
@@ -382,7 +385,7 @@ func (m *listing) noticeLink(ev election.Event) {
 	case ev.Kind == election.LinkUp:
 		if e, ok := m.Entry(id); ok && e.Departure == election.Removed {
 			m.note("tells", id, election.Token{}, "that it was removed")
-			m.sendOutside(id, election.Message{Kind: election.Members, List: []election.Member{e}})
+			m.sendOutside(id, &election.Message{Kind: election.Members, List: []election.Member{e}})
 		}
 		m.notifyUntil = m.now.Add(m.cfg.Timing.T()) // to hang up at once could lose it
 		m.notified(id)

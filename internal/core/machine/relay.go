@@ -41,7 +41,7 @@ func (m *watcher) reached(i int, by election.ID) {
 	case m.tenure.Beats():
 		m.replyToProbe(peer.ID)
 	case anew && m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
+		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 	}
 	m.passLost(i)
 }
@@ -83,7 +83,7 @@ func (m *watcher) pingIndirectly(i int) {
 	most := time.Duration(0)
 	for _, r := range by {
 		most = max(most, m.answerTime(r, m.now))
-		m.pass(r, m.fill(peer.ID, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))}))
+		m.pass(r, m.fill(peer.ID, &election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))}))
 	}
 	peer.until = m.now.Add(most + 2*m.cfg.Timing.DialTime() + m.cfg.Timing.TProcess)
 	m.alarms.Wake(peer.until)

@@ -55,11 +55,11 @@ func (m *mail) beatAll() {
 
 func (m *mail) acknowledge(leader int) {
 	stamp, version := m.detector.Ack()
-	m.send(leader, election.Message{Kind: election.Ack, Token: m.View(), Stamp: stamp, Version: version})
+	m.send(leader, &election.Message{Kind: election.Ack, Token: m.View(), Stamp: stamp, Version: version})
 }
 
 // sendOutside sends msg to a process that is no member any more.
-func (m *mail) sendOutside(to election.ID, msg election.Message) {
+func (m *mail) sendOutside(to election.ID, msg *election.Message) {
 	m.do(election.Action{Kind: election.Send, To: to, Message: m.fill(to, msg)})
 }
 
@@ -73,7 +73,7 @@ func (m *mail) replyToProbe(to election.ID) {
 	if m.eligibility() != election.Eligible {
 		m.declines(m.now)
 	}
-	m.send(i, election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.tenure.Held(), Ended: m.tenure.Over() && !m.tenure.Draining(), Follows: m.tenure.Live(), Age: m.leaderAge()})
+	m.send(i, &election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.tenure.Held(), Ended: m.tenure.Over() && !m.tenure.Draining(), Follows: m.tenure.Live(), Age: m.leaderAge()})
 }
 
 // preempt asks a leader of lower rank to hand over, again and again until it
@@ -84,7 +84,7 @@ func (m *mail) preempt() {
 		return
 	}
 	m.note("asks", m.tenure.Held().Leader.ID, m.tenure.Held(), "to hand over: it outranks the leader")
-	m.send(m.index[m.tenure.Held().Leader.ID], election.Message{Kind: election.Handover, Token: m.tenure.Held()})
+	m.send(m.index[m.tenure.Held().Leader.ID], &election.Message{Kind: election.Handover, Token: m.tenure.Held()})
 	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.tenure.Held().Leader.ID], m.now)+m.cfg.Timing.TProcess))
 }
 
@@ -117,7 +117,7 @@ func (m *mail) spread(news []election.Member, from election.ID) {
 
 func (m *mail) sendList(to int, entries []election.Member) {
 	for chunk := range slices.Chunk(entries, listChunk) {
-		m.send(to, election.Message{Kind: election.Members, List: chunk})
+		m.send(to, &election.Message{Kind: election.Members, List: chunk})
 	}
 }
 
@@ -145,7 +145,7 @@ func (m *mail) pull(i int) {
 	}
 	peer.differs = false
 	m.nextPull, peer.nextPull = m.now.Add(m.cfg.Timing.Heartbeat), m.now.Add(m.cfg.Timing.T())
-	m.send(i, election.Message{Kind: election.GetMembers})
+	m.send(i, &election.Message{Kind: election.GetMembers})
 }
 
 // What follows exchanges metadata, which package meta keeps.
@@ -188,13 +188,13 @@ func (m *mail) spreadMeta(news []election.Meta) {
 // sendMeta sends it to a member.
 func (m *mail) sendMeta(to int, entries []election.Meta) {
 	for chunk := range slices.Chunk(entries, meta.Chunk) {
-		m.send(to, election.Message{Kind: election.Members, Meta: chunk})
+		m.send(to, &election.Message{Kind: election.Members, Meta: chunk})
 	}
 }
 
 // pass has a relay pass on a message.
 func (m *mail) pass(r int, msg *election.Message) {
-	m.send(r, election.Message{Kind: election.Relay, Carried: msg})
+	m.send(r, &election.Message{Kind: election.Relay, Carried: msg})
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
 		m.trace(election.Record{What: "sends", Peer: msg.To, Token: msg.Token, Message: msg, Why: "by " + string(m.members[r].ID)})
 	}
@@ -210,13 +210,13 @@ func (m *mail) passOn(from, to int, inner *election.Message) {
 	if !peer.link && !slices.Contains(peer.wants, asker) {
 		peer.wants = append(slices.Clone(peer.wants), asker)
 	}
-	m.send(to, election.Message{Kind: election.Relay, Carried: inner})
+	m.send(to, &election.Message{Kind: election.Relay, Carried: inner})
 }
 
 // cannotPass reports that a member is not reached here either. What it carries names that member,
 // as a question to it: no frame is without a kind.
 func (m *mail) cannotPass(asker int, to election.ID) {
-	m.send(asker, election.Message{Kind: election.Relay, Ended: true, Carried: &election.Message{Kind: election.Ping, From: m.members[asker].ID, To: to, Election: m.cfg.Election}})
+	m.send(asker, &election.Message{Kind: election.Relay, Ended: true, Carried: &election.Message{Kind: election.Ping, From: m.members[asker].ID, To: to, Election: m.cfg.Election}})
 }
 
 // passLost has a relay pass on what a member may have lost: a dial is under way with it, as vain as
@@ -248,19 +248,19 @@ func (m *mail) outbid(t election.Token, told int) {
 
 // What follows sends: what every message carries, and which way it goes.
 
-// send sends msg to a member, dialing it when no link stands.
-func (m *mail) send(to int, msg election.Message) {
+// send sends msg, which is its own from now on, to a member, dialing it when no link stands.
+func (m *mail) send(to int, msg *election.Message) {
 	m.post(to, m.fill(m.members[to].ID, msg))
 }
 
 // fill sets the sender of a message, and what every message carries.
-func (m *mail) fill(to election.ID, msg election.Message) *election.Message {
+func (m *mail) fill(to election.ID, msg *election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	m.saysNow(&msg)
-	if msg.Stamp == 0 && m.cfg.stamps(&msg) {
+	m.saysNow(msg)
+	if msg.Stamp == 0 && m.cfg.stamps(msg) {
 		msg.Stamp = m.cfg.stampAt(m.now, m.origin)
 	}
-	return &msg
+	return msg
 }
 
 // saysNow gives a message what every message carries of its sender, as it is now.

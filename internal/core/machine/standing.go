@@ -116,6 +116,9 @@ func (m *stance) tooFew() bool {
 	leader, listed := m.index[m.tenure.Held().Leader.ID]
 	reports := listed && !m.detector.Reported() && m.members[leader].eligibility != election.IneligibleFew
 	m.others(func(_ int, peer *member) {
+		if need <= 1 || peer.down && !m.tenure.Leading() {
+			return
+		}
 		at := peer.heard
 		if !peer.viaAt.IsZero() { // it is asked by relays after each dial in vain
 			at = later(at, peer.viaAt.Add(maxBackoff+m.farT()))
@@ -123,7 +126,7 @@ func (m *stance) tooFew() bool {
 		if reports && peer.state == election.StateUp {
 			at = later(at, m.now.Add(-m.detector.Age(m.now)))
 		}
-		if (m.tenure.Leading() || !peer.down) && !m.now.After(m.detector.Excuse(at.Add(within))) {
+		if !m.now.After(m.detector.Excuse(at.Add(within))) {
 			need--
 		}
 	})

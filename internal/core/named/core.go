@@ -112,18 +112,17 @@ func newTable() table {
 // Both are valid until the next call that returns actions.
 func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	c.begin(now)
-	named := ev.Kind == election.Received && ev.Message.Kind == election.Named
-	inner := ev
-	if named {
-		inner = election.Event{Kind: election.Woke}
-	}
+	msg, named := ev.Message, false
 	if ev.Kind == election.Received {
-		c.hears(ev.Message)
+		c.hears(msg)
+		if named = msg.Kind == election.Named; named {
+			ev = election.Event{Kind: election.Woke}
+		}
 	}
-	c.forward(inner)
+	c.forward(&ev)
 	if named {
 		c.follow()
-		c.receive(ev.Message)
+		c.receive(msg)
 	}
 	return c.finish()
 }
@@ -155,22 +154,23 @@ func (c *Core) begin(now time.Time) {
 func (c *Core) wake(now time.Time) {
 	c.begin(now)
 	if c.started {
-		c.forward(election.Event{Kind: election.Woke})
+		c.forward(&election.Event{Kind: election.Woke})
 		c.follow()
 	}
 }
 
 // forward steps the member's own core.
-func (c *Core) forward(ev election.Event) {
+func (c *Core) forward(ev *election.Event) {
 	c.started = c.started || ev.Kind == election.Started
-	for _, a := range c.Core.Step(c.now, ev) {
-		switch a.Kind {
+	actions := c.Core.Step(c.now, *ev)
+	for i := range actions {
+		switch a := &actions[i]; a.Kind {
 		case election.Notify:
 			c.notified(a.Member, a.Status)
 		case election.Send:
 			a.Message = c.share(a.To, a.Message)
 		}
-		c.out = append(c.out, a)
+		c.out = append(c.out, actions[i])
 	}
 }
 

@@ -133,7 +133,7 @@ func (c *Core) Request(now time.Time, r Request) (number uint64, actions []elect
 // act steps the member's own core as a request wants it.
 func (c *Core) act(v verdict) {
 	if v.act.Kind != 0 {
-		c.forward(v.act)
+		c.forward(&v.act)
 	}
 }
 

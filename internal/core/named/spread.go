@@ -81,7 +81,7 @@ func (o *office) exhausted() {
 	}
 	o.spent = true
 	o.c.note("resigns", "", o.c.self, o.token, "its epoch has no more numbers for names")
-	o.c.forward(election.Event{Kind: election.Resigned})
+	o.c.forward(&election.Event{Kind: election.Resigned})
 }
 
 // release has the leader of a seat asked to end its work.
