@@ -283,11 +283,11 @@ func (m *crew) silent(peer *member) time.Time {
 	return m.detector.Excuse(later(answered, peer.heard.Add(t)).Add(1))
 }
 
-// refute: a process lives, though a refusal was taken for its end. A firewall refuses in its name,
-// so that it counts as silent from now on when a dial is refused, until a new process has its id.
+// refute: a process lives. If a refusal was taken for its end, a firewall refuses in its name: it
+// counts as silent from now on when a dial is refused, until a new process has its id.
 func (m *crew) refute(i int) {
 	peer := &m.members[i]
-	if !peer.proof.refuted {
+	if !peer.proof.taken.IsZero() && !peer.proof.refuted {
 		peer.proof.refuted = true
 		m.note("doubts", peer.ID, election.Token{}, "it lives, though its address has refused a connection")
 	}

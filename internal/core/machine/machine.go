@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -228,7 +229,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 	m.maintenance.Receive(m.now, msg.Pause)
 	m.seen.Receive(msg.Token.Epoch, msg.Highest)
-	if leads, ok := m.index[msg.Token.Leader.ID]; ok && msg.Renews > 0 && msg.Renews <= m.members[leads].proof.under {
+	if leads, ok := m.index[msg.Token.Leader.ID]; ok && m.members[leads].proof.refutedBy(msg, m.now) {
 		m.refute(leads)
 	}
 	was := m.taking
@@ -371,7 +372,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		m.members[i].version, m.members[i].proof = 0, proof{}
 		m.toldRank(rank)
 		i = m.index[rank.ID]
-	} else if m.members[i].proof.taken {
+	} else {
 		m.refute(i)
 	}
 	peer := &m.members[i]
@@ -468,7 +469,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	peer.redial = m.now.Add(peer.backoff - jitter(&m.random, peer.backoff/4))
 	m.alarms.Wake(peer.redial)
 	if refused {
-		if peer.proof.taken = true; m.tenure.LedBy(peer.ID) {
+		if peer.proof.taken = cmp.Or(peer.proof.taken, m.now); m.tenure.LedBy(peer.ID) {
 			peer.proof.under = m.tenure.Held().Epoch
 		}
 		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")

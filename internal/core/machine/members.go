@@ -57,9 +57,16 @@ type member struct {
 // proof is what a refused connection proves: that the process of a member has ended, unless that
 // process was seen to live on.
 type proof struct {
-	taken   bool   // a refusal was taken for its end
-	under   uint64 // the epoch under which it led then; 0: it did not
-	refuted bool   // it lived on: a refusal proves nothing
+	taken   time.Time // when a refusal was first taken for its end; zero: none was
+	under   uint64    // the epoch under which it led then; 0: it did not
+	refuted bool      // it lived on: a refusal proves nothing
+}
+
+// refutedBy reports whether msg, about the leadership of that member, shows that its process lived
+// on: its leadership goes on, or the sender has received from it since.
+func (p proof) refutedBy(msg *election.Message, now time.Time) bool {
+	return msg.Renews > 0 && msg.Renews <= p.under ||
+		msg.Kind == election.ProbeReply && msg.Follows && msg.Age >= 0 && now.Add(-msg.Age).After(p.taken)
 }
 
 // roll is the members: the list, what is known of each member on it, and by which way messages reach

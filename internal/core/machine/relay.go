@@ -35,6 +35,9 @@ func (m *watcher) reached(i int, by election.ID) {
 	}
 	asked := len(peer.pingers) > 0
 	peer.via, peer.viaAt, peer.pingers = by, m.now, nil
+	if m.now.Sub(peer.proof.taken) > 2*m.cfg.Timing.TMax { // else it may have sent this before it ended
+		m.refute(i)
+	}
 	m.markUp(i)
 	switch { // as over a new link
 	case peer.link || !anew && !asked:
