@@ -1,29 +1,24 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // This file makes connections, and reads them until they end.
-
-// Dialer connects to addr, HOST:PORT, before ctx ends. Its error wraps [ErrRefused] if the host
-// answers that no process listens there.
-type Dialer func(ctx context.Context, addr string) (net.Conn, error)
-
-// dialAttempts bounds the attempts of a dial whose connection is accepted and then reset: the
-// process there is shutting down, and soon refuses.
-const dialAttempts = 3
 
 // dial begins a dial to p unless there is a dial already, and returns its connection. That accepts
 // frames at once, which follow the hello.
@@ -38,7 +33,7 @@ func (t *Transport) dial(p *peer) *conn {
 	if err != nil {
 		panic(err) // Validate bounds its fields
 	}
-	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, counters: t.site.Counters, early: slices.Clone(frame)}
+	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, counters: t.counters, early: slices.Clone(frame)}
 	p.dialing = c
 	addr := p.addr // read here: a turn may change the member's address meanwhile
 	t.live.Go(func() { t.connectTo(c, addr, frame) })
@@ -65,76 +60,9 @@ func (t *Transport) connectTo(c *conn, addr string, hello []byte) {
 	t.receive(c)
 }
 
-// sayHello connects, sends the hello and receives the answer. Each step is a round trip, as is TLS
-// in between, and has its own bound.
-func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
-	if err := t.reach(ctx, c, addr); err != nil {
-		return nil, err
-	}
-	if cs := c.proof(); cs != nil {
-		if err := t.security.Proves(*cs, string(c.to)); err != nil {
-			return nil, &insecure{fmt.Errorf("address %s of member %s is wrong, or its certificate is: %w: correct the address that it advertises, or the member list", addr, c.to, err), true}
-		}
-	}
-	c.release()
-	if err := c.await(t.soon(ctx)); err != nil {
-		return nil, err
-	}
-	body, err := t.firstAnswer(c, wire.MaxHandshake)
-	if err != nil {
-		return nil, t.toldInsecure(c, addr, err)
-	}
-	return wire.DecodeHandshake(body)
-}
-
-// firstAnswer reads the peer's first frame.
-func (t *Transport) firstAnswer(c *conn, limit int) ([]byte, error) {
-	if c.proof() == nil {
-		return t.firstPlain(c, limit)
-	}
-	return c.read(limit)
-}
-
-// reach connects to addr, and by TLS if this member has that.
-func (t *Transport) reach(ctx context.Context, c *conn, addr string) error {
-	nc, err := t.dialer.within(ctx, t.trip, addr)
-	if err != nil {
-		return err
-	}
-	if err := c.connect(nc, t.soon(ctx)); err != nil || t.security == nil || t.plain.has(addr) {
-		return err
-	}
-	err = c.secure(t.security, func(s net.Conn) *tls.Conn { return t.security.Client(s, addr) })
-	if t.security.Plain() && (wasReset(err) || errors.Is(err, errPlain)) {
-		t.plain.set(addr, true) // for the next attempt
-		return fmt.Errorf("TLS: %w", io.EOF)
-	}
-	return err
-}
-
-// soon returns the deadline of a round trip.
-func (t *Transport) soon(ctx context.Context) time.Time {
-	until, _ := ctx.Deadline()
-	if own := time.Now().Add(t.trip); own.Before(until) {
-		return own
-	}
-	return until
-}
-
-func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return d(ctx, addr)
-}
-
-// wasReset detects a process that is shutting down: it accepts the connection and then resets it.
-func wasReset(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
 // accept serves a connection that a peer has dialed.
 func (t *Transport) accept(nc net.Conn) {
-	c := &conn{bounds: t.bounds, live: &t.live, counters: t.site.Counters, host: hostOf(nc)}
+	c := &conn{bounds: t.bounds, live: &t.live, counters: t.counters, host: hostOf(nc)}
 	if c.connect(nc, time.Now().Add(t.connectTime)) != nil {
 		nc.Close()
 		return
@@ -153,29 +81,6 @@ func (t *Transport) accept(nc net.Conn) {
 		}
 		t.tellEnd(c, err)
 	})
-}
-
-// firstFrame returns the peer's first frame, by TLS if this member uses that.
-func (t *Transport) firstFrame(c *conn) ([]byte, error) {
-	secured := t.security != nil
-	if secured {
-		if body, err := c.attestation(); err != nil || body != nil {
-			return body, err
-		}
-		secured = !t.security.Plain() || c.buf[0] == recordHandshake
-	}
-	if secured {
-		if err := c.secure(t.security, t.security.Server); err != nil {
-			return nil, err
-		}
-	}
-	if !secured {
-		body, err := t.firstPlain(c, wire.MaxHandshake)
-		c.release()
-		return body, err
-	}
-	c.release()
-	return c.read(wire.MaxHandshake)
 }
 
 // receive passes on messages until the connection ends.
@@ -199,16 +104,179 @@ func (t *Transport) tellEnd(c *conn, err error) {
 	var b *wire.BadFrame
 	var unproven *insecure
 	if errors.As(err, &unproven) && !c.dialed { // the turn reports a dialed member, by its id
-		t.site.Counters.Refused(string(wire.ReasonSecurity))
+		t.counters.Refused(string(wire.ReasonSecurity))
 		why := election.Shown(clamped(err.Error()))
-		t.refusals.Warn(t.site.Log, hostIn(c.remote()), why, "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)
+		t.refusals.Warn(t.log, hostIn(c.remote()), why, "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)
 	}
 	if errors.As(err, &b) {
-		t.site.Counters.Bad(string(b.Reason))
-		t.refusals.Warn(t.site.Log, hostIn(c.remote()), string(b.Reason), "bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)
+		t.counters.Bad(string(b.Reason))
+		t.refusals.Warn(t.log, hostIn(c.remote()), string(b.Reason), "bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)
 	}
 	c.close()
 	t.post(incoming{conn: c, err: err})
 }
 
 func (t *Transport) post(in incoming) { t.Post(func() { t.take(in) }) }
+
+// connector makes connections and authenticates their peers. It is used by the goroutines of
+// connections, and reaches nothing of a Transport.
+type connector struct {
+	dialer   Dialer
+	self     wire.Handshake // this member's hello, except its address
+	security Security       // nil: plain
+	plain    plainAddrs
+	bounds   bounds
+	trip     time.Duration // a round trip
+	counters *network.Counters
+	log      *slog.Logger
+	live     sync.WaitGroup // connection goroutines
+}
+
+// Dialer connects to addr, HOST:PORT, before ctx ends. Its error wraps [ErrRefused] if the host
+// answers that no process listens there.
+type Dialer func(ctx context.Context, addr string) (net.Conn, error)
+
+// dialAttempts bounds the attempts of a dial whose connection is accepted and then reset: the
+// process there is shutting down, and soon refuses.
+const dialAttempts = 3
+
+func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return d(ctx, addr)
+}
+
+// reach connects to addr, and by TLS if this member has that.
+func (k *connector) reach(ctx context.Context, c *conn, addr string) error {
+	nc, err := k.dialer.within(ctx, k.trip, addr)
+	if err != nil {
+		return err
+	}
+	if err := c.connect(nc, k.soon(ctx)); err != nil || k.security == nil || k.plain.has(addr) {
+		return err
+	}
+	err = c.secure(k.security, func(s net.Conn) *tls.Conn { return k.security.Client(s, addr) })
+	if k.security.Plain() && (wasReset(err) || errors.Is(err, errPlain)) {
+		k.plain.set(addr, true) // for the next attempt
+		return fmt.Errorf("TLS: %w", io.EOF)
+	}
+	return err
+}
+
+// soon returns the deadline of a round trip.
+func (k *connector) soon(ctx context.Context) time.Time {
+	until, _ := ctx.Deadline()
+	if own := time.Now().Add(k.trip); own.Before(until) {
+		return own
+	}
+	return until
+}
+
+// sayHello connects, sends the hello and receives the answer. Each step is a round trip, as is TLS
+// in between, and has its own bound.
+func (k *connector) sayHello(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
+	if err := k.reach(ctx, c, addr); err != nil {
+		return nil, err
+	}
+	if err := k.proves(c, c.to); err != nil {
+		return nil, &insecure{fmt.Errorf("address %s of member %s is wrong, or its certificate is: %w: correct the address that it advertises, or the member list", addr, c.to, err), true}
+	}
+	c.release()
+	return k.answerOf(c, addr, k.soon(ctx), wire.MaxHandshake)
+}
+
+// answerOf receives the answer to what was sent first.
+func (k *connector) answerOf(c *conn, addr string, until time.Time, limit int) (*wire.Handshake, error) {
+	if err := c.await(until); err != nil {
+		return nil, err
+	}
+	read := c.read
+	if c.proof() == nil {
+		read = func(limit int) ([]byte, error) { return k.firstPlain(c, limit) }
+	}
+	body, err := read(limit)
+	if err != nil {
+		k.plain.set(addr, false)
+		var alert *net.OpError // after this end has finished its handshake
+		if c.tls != nil && errors.As(err, &alert) && alert.Op == "remote error" {
+			k.security.Forget(addr)
+			err = &insecure{fmt.Errorf("the other end does not take this member's certificate: %w", err), true}
+		}
+		return nil, err
+	}
+	return wire.DecodeHandshake(body)
+}
+
+// firstFrame returns the peer's first frame, by TLS if this member uses that.
+func (k *connector) firstFrame(c *conn) ([]byte, error) {
+	if k.security != nil {
+		if body, err := c.attestation(); err != nil || body != nil {
+			return body, err
+		}
+		if !k.security.Plain() || c.buf[0] == recordHandshake {
+			if err := c.secure(k.security, k.security.Server); err != nil {
+				return nil, err
+			}
+			c.release()
+			return c.read(wire.MaxHandshake)
+		}
+	}
+	body, err := k.firstPlain(c, wire.MaxHandshake)
+	c.release()
+	return body, err
+}
+
+// firstPlain reads the first frame of the peer, and detects TLS if this end has none.
+func (k *connector) firstPlain(c *conn, limit int) ([]byte, error) {
+	first, err := c.peek()
+	switch {
+	case err != nil:
+		return nil, err
+	case first != recordHandshake && first != recordAlert:
+		return c.read(limit)
+	}
+	if !c.dialed {
+		c.release()
+		h := k.self
+		h.Kind, h.Cluster, h.Reason = wire.KindRefused, "", wire.ReasonSecurity
+		k.say(c, &h) // not TLS: shows the peer that there is none here
+	}
+	return nil, &insecure{errors.New("it requires TLS, and this member has neither a secret nor certificates: set up both alike"), bytes.Equal(c.buf[:c.w], unexpected)}
+}
+
+func (k *connector) say(c *conn, h *wire.Handshake) {
+	frame, err := new(wire.Encoder).Handshake(h)
+	if err != nil {
+		k.log.Error("handshake not sent", "error", err)
+		return
+	}
+	c.send(frame)
+}
+
+// proves returns why a peer may not be the member id, if it may not. Without TLS it may, which only
+// a member that is set up so accepts.
+func (k *connector) proves(c *conn, id election.ID) error {
+	cs := c.proof()
+	if cs == nil {
+		return nil
+	}
+	return k.security.Proves(*cs, string(id))
+}
+
+// plainAddrs are the addresses that are dialed without TLS, though this member has it. While a
+// cluster changes to TLS, a member without it ends a TLS connection.
+type plainAddrs struct{ m sync.Map }
+
+func (p *plainAddrs) has(addr string) bool {
+	_, plain := p.m.Load(addr)
+	return plain
+}
+
+// set selects whether the next dial of addr is without TLS.
+func (p *plainAddrs) set(addr string, plain bool) {
+	if plain {
+		p.m.Store(addr, true)
+	} else {
+		p.m.Delete(addr)
+	}
+}

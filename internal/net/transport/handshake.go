@@ -22,12 +22,12 @@ func (t *Transport) handleHello(c *conn, hello *wire.Handshake) {
 		c.finish(t.trip)
 		return
 	}
-	if hello.Kind == wire.KindJoin {
-		t.handleJoin(c, hello)
-		return
-	}
 	if why, detail := t.judge(c, hello); why != "" {
 		t.refuse(c, hello, why, detail)
+		return
+	}
+	if hello.Kind == wire.KindJoin {
+		t.admitJoin(c, hello)
 		return
 	}
 	answer := t.answer(wire.KindWelcome)
@@ -47,7 +47,7 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 	switch {
 	case why == wire.ReasonItself: // its own address is in its list of addresses to join: no fault
 	case hello.Check: // a person's question, not a member's attempt
-		t.site.Counters.Refused(string(why))
+		t.counters.Refused(string(why))
 	case why == wire.ReasonReceiver:
 		t.misdialed(hello, c.remote())
 	default:
@@ -73,10 +73,10 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 // refused counts a connection that one end refused, logs it unless that is already known of the
 // member, and keeps the reason for its status.
 func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail string) {
-	t.site.Counters.Refused(string(why.Known()))
-	p := t.peers[id]
+	t.counters.Refused(string(why.Known()))
+	p := t.byID[id]
 	if p == nil || p.refusal != why {
-		t.refusals.Warn(t.site.Log, hostIn(at), string(why.Known()), "connection refused", "peer", id, "at", at, "reason", string(why.Known()), "detail", election.Shown(detail))
+		t.refusals.Warn(t.log, hostIn(at), string(why.Known()), "connection refused", "peer", id, "at", at, "reason", string(why.Known()), "detail", election.Shown(detail))
 	}
 	if p != nil {
 		p.refusal, p.words = why, fmt.Sprintf("%s: %s", why.Known(), election.Shown(detail))
@@ -86,10 +86,10 @@ func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail s
 // misdialed records that a peer dialed this process in place of a different member. The peer shows
 // it in its status; here it is logged once.
 func (t *Transport) misdialed(hello *wire.Handshake, at string) {
-	t.site.Counters.Refused(string(wire.ReasonReceiver))
-	if p := t.peers[hello.From.ID]; p != nil && !p.misdials {
+	t.counters.Refused(string(wire.ReasonReceiver))
+	if p := t.byID[hello.From.ID]; p != nil && !p.misdials {
 		p.misdials = true
-		t.refusals.Warn(t.site.Log, hostIn(at), string(wire.ReasonReceiver), "a member dials this one for another: the address it has of that one is wrong", "peer", p.id, "at", at, "for", hello.To)
+		t.refusals.Warn(t.log, hostIn(at), string(wire.ReasonReceiver), "a member dials this one for another: the address it has of that one is wrong", "peer", p.id, "at", at, "for", hello.To)
 	}
 }
 
@@ -111,19 +111,10 @@ func clamped(detail string) string {
 	return detail
 }
 
-func (t *Transport) say(c *conn, h *wire.Handshake) {
-	frame, err := new(wire.Encoder).Handshake(h)
-	if err != nil {
-		t.site.Log.Error("handshake not sent", "error", err)
-		return
-	}
-	c.send(frame)
-}
-
 // judge returns why a hello is refused, or none.
 func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, detail string) {
-	if why, detail := t.unproven(c, hello.From.ID); why != "" {
-		return why, detail
+	if err := t.proves(c, hello.From.ID); err != nil {
+		return wire.ReasonSecurity, err.Error()
 	}
 	switch {
 	case hello.Kind != wire.KindHello && hello.Kind != wire.KindJoin:
@@ -189,7 +180,7 @@ func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, d
 
 // holder returns the address of the process that has an id.
 func (t *Transport) holder(id election.ID) string {
-	if p := t.peers[id]; p != nil && p.active != nil {
+	if p := t.byID[id]; p != nil && p.active != nil {
 		return p.active.address
 	}
 	return t.address
@@ -212,7 +203,7 @@ func (t *Transport) answeredElsewhere(c *conn, p *peer, answer *wire.Handshake) 
 
 // handleAnswer receives the answer to this member's hello.
 func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
-	p := t.peers[c.to]
+	p := t.byID[c.to]
 	if p == nil || p.dialing != c {
 		c.close()
 		return
@@ -255,4 +246,69 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 	c.close()
 	t.refused(p.id, p.addr, why, detail)
 	t.unreached(p, election.Event{Err: why.Err(), Member: entry})
+}
+
+// activate takes a connection into use.
+func (t *Transport) activate(c *conn, h *wire.Handshake) {
+	t.enter(c, h)
+	t.site.Emit(election.Event{Kind: election.LinkUp, Peer: h.From.ID, Rank: h.From, Incarnation: h.Incarnation})
+}
+
+// unreached reports that a dial has failed: no process listens there, the peer refused with a
+// reason, or it did not answer.
+func (t *Transport) unreached(p *peer, ev election.Event) {
+	ev.Kind, ev.Peer = election.DialFailed, p.id
+	t.site.Emit(ev)
+}
+
+// admitJoin puts a newcomer on the list.
+func (t *Transport) admitJoin(c *conn, hello *wire.Handshake) {
+	answer := t.answer(wire.KindAdmitted)
+	entry := t.site.Enter(newcomer(hello), hello.Token)
+	answer.List, answer.Token, answer.Age = entry.List, entry.Token, entry.Age
+	if len(answer.List) > maxJoinList {
+		answer.List = answer.List[:maxJoinList] // the rest follows in messages
+	}
+	t.say(c, &answer)
+	c.finish(t.trip)
+}
+
+// maxJoinList is how many entries an admission carries, so that it fits a frame.
+const maxJoinList = 1024
+
+func newcomer(hello *wire.Handshake) election.Member {
+	e := election.Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
+	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
+		own := &hello.List[0]
+		e.Version, e.Number, e.Disk = own.Version, own.Number, own.Disk
+	}
+	return e
+}
+
+// mayJoin returns why a newcomer may not be put on the list, if it may not.
+func (t *Transport) mayJoin(hello *wire.Handshake) (why wire.Reason, detail string) {
+	switch err := t.site.AdmitJoin(newcomer(hello), hello.Incarnation); {
+	case hello.From.ID == t.self.From.ID && hello.Incarnation == t.self.Incarnation:
+		return wire.ReasonItself, "this is the same process"
+	case errors.Is(err, election.ErrTooManyJoins):
+		return wire.ReasonManyJoins, err.Error()
+	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull), errors.Is(err, election.ErrWornOut):
+		return wire.ReasonJoin, err.Error()
+	case election.CheckAddress(hello.Address) != nil:
+		return wire.ReasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)
+	default:
+		return t.admission(hello.From, err)
+	}
+}
+
+// Reassess ends the connections to members that are no longer trusted.
+func (t *Transport) Reassess() {
+	for _, p := range t.byID {
+		for _, c := range p.conns {
+			if err := t.proves(c, p.id); err != nil {
+				t.refused(p.id, c.remote(), wire.ReasonSecurity, err.Error())
+				c.close() // the reader reports its end
+			}
+		}
+	}
 }

@@ -40,15 +40,14 @@ func (t *Transport) Check(ctx context.Context, addr string, limit time.Duration)
 func (d Dialer) probe(ctx context.Context, addr string, by Security, self wire.Handshake, limit time.Duration) (Probed, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t := &Transport{dialer: d, security: by, trip: limit, site: network.Site{Counters: new(network.Counters)},
-		bounds: bounds{frame: limit, write: limit}}
+	k := &connector{dialer: d, security: by, trip: limit, counters: new(network.Counters), bounds: bounds{frame: limit, write: limit}}
 	self.Kind, self.Version, self.To, self.Check = wire.KindHello, wire.ProtocolVersion, nameless, true
 	frame, err := new(wire.Encoder).Handshake(&self)
 	if err != nil {
 		return Probed{}, err
 	}
 	for attempt := 1; ; attempt++ {
-		answer, err := t.probe(ctx, addr, frame)
+		answer, err := k.probe(ctx, addr, frame)
 		if ctx.Err() != nil && errors.Is(err, net.ErrClosed) { // by the end of ctx, before the connection's own deadline
 			err = &net.OpError{Op: "read", Net: "tcp", Err: ctx.Err()}
 		}
@@ -58,12 +57,12 @@ func (d Dialer) probe(ctx context.Context, addr string, by Security, self wire.H
 	}
 }
 
-func (t *Transport) probe(ctx context.Context, addr string, hello []byte) (Probed, error) {
-	c := &conn{dialed: true, bounds: t.bounds, live: &t.live, counters: t.site.Counters}
-	defer t.live.Wait()
+func (k *connector) probe(ctx context.Context, addr string, hello []byte) (Probed, error) {
+	c := &conn{dialed: true, bounds: k.bounds, live: &k.live, counters: k.counters}
+	defer k.live.Wait()
 	defer context.AfterFunc(ctx, c.close)()
 	defer c.close()
-	if err := t.reach(ctx, c, addr); err != nil {
+	if err := k.reach(ctx, c, addr); err != nil {
 		return Probed{}, err
 	}
 	c.release()
@@ -71,15 +70,8 @@ func (t *Transport) probe(ctx context.Context, addr string, hello []byte) (Probe
 	if err := c.send(hello); err != nil {
 		return Probed{}, err
 	}
-	if err := c.await(t.soon(ctx)); err != nil {
-		return Probed{}, err
-	}
-	body, err := t.firstAnswer(c, wire.MaxHandshake)
+	h, err := k.answerOf(c, addr, k.soon(ctx), wire.MaxHandshake)
 	trip := time.Since(sent)
-	if err != nil {
-		return Probed{}, t.toldInsecure(c, addr, err)
-	}
-	h, err := wire.DecodeHandshake(body)
 	if err != nil {
 		return Probed{}, err
 	}

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,9 +8,8 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
+	"syscall"
 
-	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
@@ -175,24 +173,6 @@ func inWords(err error, dialed bool) error {
 
 const differently = "it has another secret, is of another cluster, or has certificates where this member has a secret or the other way round: set up both alike"
 
-// firstPlain reads the first frame of the peer, and detects TLS if this end has none.
-func (t *Transport) firstPlain(c *conn, limit int) ([]byte, error) {
-	first, err := c.peek()
-	switch {
-	case err != nil:
-		return nil, err
-	case first != recordHandshake && first != recordAlert:
-		return c.read(limit)
-	}
-	if !c.dialed {
-		c.release()
-		h := t.self
-		h.Kind, h.Cluster, h.Reason = wire.KindRefused, "", wire.ReasonSecurity
-		t.say(c, &h) // not TLS: shows the peer that there is none here
-	}
-	return nil, &insecure{errors.New("it requires TLS, and this member has neither a secret nor certificates: set up both alike"), bytes.Equal(c.buf[:c.w], unexpected)}
-}
-
 // proof returns the peer's TLS state; nil without TLS.
 func (c *conn) proof() *tls.ConnectionState {
 	c.mu.Lock()
@@ -205,60 +185,7 @@ func (c *conn) proof() *tls.ConnectionState {
 	return &cs
 }
 
-// toldInsecure detects whether the peer rejected this member's certificate, which the peer reports
-// after this end has finished its handshake.
-func (t *Transport) toldInsecure(c *conn, addr string, err error) error {
-	t.plain.set(addr, false)
-	var alert *net.OpError
-	if c.tls != nil && errors.As(err, &alert) && alert.Op == "remote error" {
-		t.security.Forget(addr)
-		return &insecure{fmt.Errorf("the other end does not take this member's certificate: %w", err), true}
-	}
-	return err
-}
-
-// unproven returns why a peer may not be the member that it claims to be.
-func (t *Transport) unproven(c *conn, id election.ID) (why wire.Reason, detail string) {
-	cs := c.proof()
-	if cs == nil {
-		return "", "" // without TLS it is accepted only if that is configured
-	}
-	if err := t.security.Proves(*cs, string(id)); err != nil {
-		return wire.ReasonSecurity, err.Error()
-	}
-	return "", ""
-}
-
-// Reassess ends the connections to members that are no longer trusted.
-func (t *Transport) Reassess() {
-	for _, p := range t.peers {
-		for _, c := range p.conns {
-			cs := c.proof()
-			if cs == nil {
-				continue
-			}
-			if err := t.security.Proves(*cs, string(p.id)); err != nil {
-				t.refused(p.id, c.remote(), wire.ReasonSecurity, err.Error())
-				c.close() // the reader reports its end
-			}
-		}
-	}
-}
-
-// plainAddrs are the addresses that are dialed without TLS, though this member has it. While a
-// cluster changes to TLS, a member without it ends a TLS connection.
-type plainAddrs struct{ m sync.Map }
-
-func (p *plainAddrs) has(addr string) bool {
-	_, plain := p.m.Load(addr)
-	return plain
-}
-
-// set selects whether the next dial of addr is without TLS.
-func (p *plainAddrs) set(addr string, plain bool) {
-	if plain {
-		p.m.Store(addr, true)
-	} else {
-		p.m.Delete(addr)
-	}
+// wasReset detects a process that is shutting down: it accepts the connection and then resets it.
+func wasReset(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -42,7 +42,7 @@ func FuzzFirstBytes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, plain bool) {
 		var live sync.WaitGroup
 		near, far := net.Pipe()
-		tr := &Transport{security: strict}
+		tr := &connector{security: strict}
 		if plain {
 			tr.security = mixed
 		}

@@ -12,9 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -28,26 +28,18 @@ import (
 // has one for each frame that it reads.
 type Transport struct {
 	network.Inbox
-	site     network.Site
-	dialer   Dialer
-	self     wire.Handshake // this member's hello, except its address
-	address  string         // where peers reach it; "": not known yet
-	security Security       // nil: plain
-	plain    plainAddrs
-	bounds   bounds
-
-	trip        time.Duration // a round trip
+	connector
+	peers
+	site        network.Site
+	address     string        // where peers reach it; "": not known yet
 	connectTime time.Duration // the time before the first frame of a connection
 	kinds       map[election.MessageKind]bool
 
 	ctx      context.Context // of dials
 	cancel   context.CancelFunc
-	live     sync.WaitGroup // connection goroutines
 	acceptor *acceptor
 	refusals refusal.Log
 
-	peers    map[election.ID]*peer
-	order    uint64
 	encoder  wire.Encoder
 	last     *election.Message // the message in frame; a heartbeat goes to many
 	frame    []byte
@@ -62,19 +54,19 @@ func Open(listener net.Listener, dialer Dialer, security Security, site network.
 	ctx, cancel := context.WithCancel(context.Background())
 	timing := site.Timing
 	t := &Transport{
-		Inbox:  network.NewInbox(site, ctx.Done()),
-		site:   site,
-		dialer: dialer,
-		self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: site.Cluster, From: site.Rank(),
-			Incarnation: site.Incarnation,
-			Algorithm:   site.Algorithm.Name(), Election: site.Election, TMax: timing.TMax, TProcess: timing.TProcess},
-		address:  site.Advertise,
-		security: security,
-		trip:     2 * timing.TMax, connectTime: timing.DialTime(),
-		bounds: bounds{frame: 2 * timing.TMax, write: timing.T(), idle: timing.IdleTime()},
-		kinds:  kindsOf(site.Algorithm),
-		ctx:    ctx, cancel: cancel,
-		peers: map[election.ID]*peer{},
+		Inbox: network.NewInbox(site, ctx.Done()),
+		connector: connector{dialer: dialer, security: security, counters: site.Counters, log: site.Log,
+			self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: site.Cluster, From: site.Rank(),
+				Incarnation: site.Incarnation,
+				Algorithm:   site.Algorithm.Name(), Election: site.Election, TMax: timing.TMax, TProcess: timing.TProcess},
+			trip:   2 * timing.TMax,
+			bounds: bounds{frame: 2 * timing.TMax, write: timing.T(), idle: timing.IdleTime()}},
+		peers:       peers{me: site.Rank().ID, byID: map[election.ID]*peer{}},
+		site:        site,
+		address:     site.Advertise,
+		connectTime: timing.DialTime(),
+		kinds:       kindsOf(site.Algorithm),
+		ctx:         ctx, cancel: cancel,
 		acceptor: &acceptor{
 			listener: listener,
 			total:    4*expected + 1024,
@@ -99,27 +91,12 @@ func kindsOf(a election.Algorithm) map[election.MessageKind]bool {
 	return kinds
 }
 
-// peer is the state of the connections to a member.
-type peer struct {
-	id          election.ID
-	addr        string
-	incarnation uint64
-	conns       []*conn     // established, oldest first
-	active      *conn       // of conns, the connection to write to
-	dialing     *conn       // the dial under way
-	refusal     wire.Reason // why the last connection was refused, by either end; none once a connection exists
-	words       string      // the same as text, for Status
-	unresolved  string      // why the name in its address did not resolve at the last dial
-	guest       bool        // not on the list: removed with its last connection
-	misdials    bool        // it dialed this process in place of a different member, which was logged
-}
-
 // Lead implements [network.Network]: connections do not depend on the view.
 func (t *Transport) Lead(election.Token) {}
 
 // Refusal implements [network.Network].
 func (t *Transport) Refusal(id election.ID) string {
-	if p := t.peers[id]; p != nil {
+	if p := t.byID[id]; p != nil {
 		return p.words
 	}
 	return ""
@@ -127,7 +104,7 @@ func (t *Transport) Refusal(id election.ID) string {
 
 // Unresolved implements [network.Network].
 func (t *Transport) Unresolved(id election.ID) string {
-	if p := t.peers[id]; p != nil {
+	if p := t.byID[id]; p != nil {
 		return p.unresolved
 	}
 	return ""
@@ -143,7 +120,7 @@ func (t *Transport) resolves(p *peer, err error) {
 	}
 	p.unresolved = election.Shown(fmt.Sprintf("%s: correct the address %s, or the name server", name, p.addr))
 	if was == "" {
-		t.site.Log.Warn("the name in a member's address does not resolve", "peer", p.id, "address", p.addr, "name", election.Shown(name.Name), "error", p.unresolved)
+		t.log.Warn("the name in a member's address does not resolve", "peer", p.id, "address", p.addr, "name", election.Shown(name.Name), "error", p.unresolved)
 	}
 }
 
@@ -152,36 +129,33 @@ func (t *Transport) Advertise(addr string) { t.address = addr }
 
 // Add implements [network.Network].
 func (t *Transport) Add(id election.ID, addr string) {
-	if p := t.peers[id]; p != nil {
+	if p := t.byID[id]; p != nil {
 		if p.addr != addr {
 			p.unresolved = ""
 		}
 		p.addr, p.guest = addr, false
 		return
 	}
-	t.peers[id] = &peer{id: id, addr: addr}
+	t.byID[id] = &peer{id: id, addr: addr}
 }
 
 // Remove implements [network.Network]. It cancels a dial.
 func (t *Transport) Remove(id election.ID) {
-	if p := t.peers[id]; p != nil {
-		t.drop(p)
-		if p.dialing != nil {
-			p.dialing.close()
-		}
-		delete(t.peers, id)
+	if p := t.byID[id]; p != nil {
+		t.cut(p)
+		delete(t.byID, id)
 	}
 }
 
 // Send implements [network.Network]: on the present connection, or on a new connection.
 func (t *Transport) Send(to election.ID, msg *election.Message) {
-	p := t.peers[to]
+	p := t.byID[to]
 	if p == nil {
 		return
 	}
 	frame, err := t.encode(msg)
 	if err != nil {
-		t.site.Log.Error("message not sent", "to", to, "kind", msg.Kind, "error", err)
+		t.log.Error("message not sent", "to", to, "kind", msg.Kind, "error", err)
 		return
 	}
 	c := p.active
@@ -190,7 +164,7 @@ func (t *Transport) Send(to election.ID, msg *election.Message) {
 		c.hasQueuedFrames = true
 	}
 	if err := c.send(frame); errors.Is(err, errOverflow) {
-		t.site.Counters.Bad(string(wire.ReasonOverflow))
+		t.counters.Bad(string(wire.ReasonOverflow))
 	}
 }
 
@@ -211,10 +185,10 @@ func (t *Transport) encode(msg *election.Message) ([]byte, error) {
 // this member's own id.
 func (t *Transport) Dial(to election.ID) {
 	e, ok := t.site.Entry(to)
-	if ok && e.Address != "" && (e.Departure == election.Removed && t.peers[to] == nil || to == t.self.From.ID) {
+	if ok && e.Address != "" && (e.Departure == election.Removed && t.byID[to] == nil || to == t.self.From.ID) {
 		t.Add(to, e.Address)
 	}
-	p := t.peers[to]
+	p := t.byID[to]
 	switch {
 	case p == nil:
 		t.site.Emit(election.Event{Kind: election.DialFailed, Peer: to})
@@ -242,55 +216,6 @@ func (t *Transport) take(in incoming) {
 	}
 }
 
-// activate takes a connection into use.
-func (t *Transport) activate(c *conn, h *wire.Handshake) {
-	p := t.peers[h.From.ID]
-	if p == nil { // admitted, but on no list: it exists as long as its connections
-		p = &peer{id: h.From.ID, guest: true}
-		t.peers[p.id] = p
-	}
-	if h.Incarnation != p.incarnation {
-		t.drop(p)
-		t.peers[p.id], p.incarnation = p, h.Incarnation
-	}
-	t.order++
-	c.peer, c.rank, c.incarnation, c.address, c.order = p, h.From, h.Incarnation, h.Address, t.order
-	if !c.dialed {
-		c.await(time.Time{})
-	}
-	p.conns = append(p.conns, c)
-	p.refusal, p.words, p.unresolved = "", "", ""
-	t.choose(p)
-	t.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
-}
-
-// choose keeps the connection on which both ends agree, and retires the rest. When it ends while
-// connections are left, the best of them comes back into use.
-func (t *Transport) choose(p *peer) {
-	if len(p.conns) == 0 {
-		p.active = nil
-		return
-	}
-	p.active = p.conns[0]
-	for _, c := range p.conns[1:] {
-		if c.stands().Over(p.active.stands(), t.self.From.ID, p.id) {
-			p.active = c
-		}
-	}
-	for _, c := range p.conns {
-		c.retire(c != p.active)
-	}
-	if len(p.conns) > election.MaxConnections {
-		i := slices.IndexFunc(p.conns, func(c *conn) bool { return c != p.active })
-		t.forget(p.conns[i])
-	}
-}
-
-// stands returns the properties by which a connection is chosen.
-func (c *conn) stands() election.Connection {
-	return election.Connection{Dialed: c.dialed, Order: c.order}
-}
-
 // deliver passes a message to the Machine if its sender is the peer.
 func (t *Transport) deliver(c *conn, m *election.Message) {
 	p := c.peer
@@ -298,12 +223,12 @@ func (t *Transport) deliver(c *conn, m *election.Message) {
 	case p == nil:
 		return // refused, hung up, or replaced by a different incarnation
 	case m.From != p.id || m.To != election.None && m.To != t.self.From.ID:
-		t.site.Counters.Bad(string(wire.ReasonID))
-		t.refusals.Warn(t.site.Log, hostIn(c.remote()), string(wire.ReasonID), "message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
+		t.counters.Bad(string(wire.ReasonID))
+		t.refusals.Warn(t.log, hostIn(c.remote()), string(wire.ReasonID), "message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
 		c.close() // the reader reports its end
 		return
 	case !t.kinds[m.Kind] || m.Carried != nil && !t.kinds[m.Carried.Kind]:
-		t.site.Counters.Bad(string(wire.ReasonKind))
+		t.counters.Bad(string(wire.ReasonKind))
 		return
 	}
 	t.site.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: m})
@@ -311,7 +236,7 @@ func (t *Transport) deliver(c *conn, m *election.Message) {
 
 // ended takes a connection out of use.
 func (t *Transport) ended(c *conn, err error) {
-	if p := t.peers[c.to]; p != nil && p.dialing == c {
+	if p := t.byID[c.to]; p != nil && p.dialing == c {
 		p.dialing = nil
 		t.resolves(p, err)
 		ev := election.Event{Refused: errors.Is(err, ErrRefused)}
@@ -346,56 +271,52 @@ func wasTorn(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// unreached reports that a dial has failed: no process listens there, the peer refused with a
-// reason, or it did not answer.
-func (t *Transport) unreached(p *peer, ev election.Event) {
-	ev.Kind, ev.Peer = election.DialFailed, p.id
-	t.site.Emit(ev)
-}
-
-// forget closes a connection without an event.
-func (t *Transport) forget(c *conn) {
-	p := c.peer
-	c.peer = nil
-	c.close()
-	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
-	if p.active == c {
-		t.choose(p)
-	}
-	if p.guest && len(p.conns) == 0 && t.peers[p.id] == p {
-		delete(t.peers, p.id)
-	}
-}
-
-// drop closes every connection to a member.
-func (t *Transport) drop(p *peer) {
-	for len(p.conns) > 0 {
-		t.forget(p.conns[0])
-	}
-}
-
 // Hangup implements [network.Network]. It removes a peer that is no member any more.
 func (t *Transport) Hangup(id election.ID) {
 	if e, ok := t.site.Entry(id); ok && e.Departure == election.Removed {
 		t.Remove(id)
 		return
 	}
-	if p := t.peers[id]; p != nil {
+	if p := t.byID[id]; p != nil {
 		t.drop(p)
 	}
 }
 
-// Linked implements [network.Network].
-func (t *Transport) Linked(id election.ID) bool {
-	p := t.peers[id]
-	return p != nil && len(p.conns) > 0
+// Shut implements [network.Network]: it accepts no more, delivers what is written, and gives peers
+// wait to close their ends.
+func (t *Transport) Shut(wait time.Duration) {
+	t.shutting = max(wait, 1)
+	t.acceptor.shut()
+	for _, id := range slices.Sorted(maps.Keys(t.byID)) {
+		for _, c := range t.byID[id].conns {
+			c.finish(wait)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, wait)
+	defer cancel()
+	if t.drained = cancel; t.busy() {
+		t.Await(ctx.Done())
+	}
+	t.cancel()
+	for _, p := range t.byID {
+		t.cut(p)
+	}
+	t.live.Wait()
 }
 
-// Links implements [network.Network].
-func (t *Transport) Links() int {
-	n := 0
-	for _, p := range t.peers {
-		n += len(p.conns)
+// takeLast handles what a connection goroutine passes on while the Transport shuts down.
+func (t *Transport) takeLast(in incoming) {
+	switch c := in.conn; {
+	case in.err != nil && c.peer != nil:
+		t.forget(c)
+	case in.err != nil:
+		if p := t.byID[c.to]; p != nil && p.dialing == c {
+			p.dialing = nil
+		}
+	case in.handshake != nil && c.dialed:
+		c.finish(t.shutting) // the frames were written right after our hello
 	}
-	return n
+	if !t.busy() {
+		t.drained()
+	}
 }

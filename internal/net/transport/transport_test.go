@@ -126,9 +126,9 @@ func TestARetiredConnectionIsReadUntilItIsIdle(t *testing.T) {
 func TestBothEndsKeepTheSameConnection(t *testing.T) {
 	for _, order := range [][]bool{{true, false}, {false, true}} {
 		var live sync.WaitGroup
-		low := &Transport{self: wire.Handshake{From: election.Rank{ID: "1"}}}
-		high := &Transport{self: wire.Handshake{From: election.Rank{ID: "2"}}}
-		at := func(tr *Transport, other election.ID, dialed bool) *conn {
+		low := &peers{me: "1"}
+		high := &peers{me: "2"}
+		at := func(tr *peers, other election.ID, dialed bool) *conn {
 			p := &peer{id: other}
 			for i, d := range order {
 				c, _ := pipeConn(t, &live)
@@ -152,10 +152,10 @@ func TestBothEndsKeepTheSameConnection(t *testing.T) {
 func twoConnections(t *testing.T, live *sync.WaitGroup) (tr *Transport, p *peer, told *[]election.EventKind) {
 	t.Helper()
 	told = new([]election.EventKind)
-	tr = &Transport{self: wire.Handshake{From: election.Rank{ID: "1"}}, peers: map[election.ID]*peer{},
+	tr = &Transport{peers: peers{me: "1", byID: map[election.ID]*peer{}},
 		site: network.Site{Emit: func(ev election.Event) { *told = append(*told, ev.Kind) }}}
 	p = &peer{id: "2"}
-	tr.peers["2"] = p
+	tr.byID["2"] = p
 	for order := range uint64(2) {
 		c, _ := pipeConn(t, live)
 		c.peer, c.order = p, order
@@ -245,7 +245,7 @@ func TestALateLookupOfAConnectedMemberIsNoFault(t *testing.T) {
 	var live sync.WaitGroup
 	var out bytes.Buffer
 	tr, p, _ := twoConnections(t, &live)
-	tr.site.Log = slog.New(slog.NewTextHandler(&out, nil))
+	tr.log = slog.New(slog.NewTextHandler(&out, nil))
 	late := &net.DNSError{Err: "no such host", Name: "two.test"}
 	if tr.resolves(p, late); tr.Unresolved("2") != "" || out.Len() > 0 {
 		t.Errorf("connected: %q is reported and %q logged", tr.Unresolved("2"), out.String())
