@@ -127,11 +127,6 @@ func lookup(ctx context.Context, join []string) (peers []batuta.Peer, err error)
 	return peers, err
 }
 
-func peerAt(a netip.Addr, port string) batuta.Peer {
-	ip := a.String()
-	return batuta.Peer{ID: batuta.ID(ip), Addr: net.JoinHostPort(ip, port)}
-}
-
 // Open implements batuta.Wire.
 func (w *wire) Open(l net.Listener, s network.Site) network.Network {
 	n := newConnections(w, l, s)

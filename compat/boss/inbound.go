@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 )
 
@@ -74,49 +75,6 @@ func (n *connections) acceptAll() {
 	}
 }
 
-// inbound is a frame that has come in on a new connection.
-type inbound struct {
-	*frame
-	nc    net.Conn
-	reply chan reply // decided in a turn of the node
-
-	// Used in a turn of the node.
-	from     *peer             // nil: ignored
-	answered bool              // an election of a lower member
-	message  *election.Message // for a batuta member, in the reply
-}
-
-// reply is what to do with a connection.
-type reply struct {
-	frame []byte      // to write; nil: nothing
-	keep  *persistent // nil: close it then
-}
-
-// answer makes the reply answer an election; m may be nil.
-func (in *inbound) answer(m *election.Message) {
-	if in.Type == typeElection {
-		in.answered = true
-		in.message = cmp.Or(in.message, m)
-	}
-}
-
-// report puts a Report into the reply to a question; false: there is no room.
-func (in *inbound) report(m *election.Message) bool {
-	if in.Type != typeIdentification || !in.temporary() || in.message != nil {
-		return false
-	}
-	in.message = m
-	return true
-}
-
-// called returns the round of the election that the frame calls.
-func (in *inbound) called() election.Round {
-	if in.Batuta == nil || in.Batuta.Message == nil {
-		return election.Round{}
-	}
-	return in.Batuta.Message.inward().Round
-}
-
 // serve reads the single frame of a connection, and replies or keeps it. A kept connection
 // leaves the guests.
 func (n *connections) serve(nc net.Conn, host netip.Addr, leave func()) {
@@ -166,7 +124,7 @@ func (n *connections) take(in *inbound) {
 	p.slot = in
 	switch in.Type {
 	case typeIdentification:
-		n.identified(p, in.frame)
+		n.site.identified(p, in.frame)
 		n.site.deliver(p, in.Batuta)
 	case typeElection:
 		n.asked(p, in.frame)
@@ -201,6 +159,23 @@ func (n *connections) sender(in *inbound) *peer {
 	if in.Port != 0 {
 		p.addr = net.JoinHostPort(string(id), strconv.Itoa(in.Port))
 	}
+	return p
+}
+
+// enlist adds a member to the list if it is missing and may be added.
+func (n *connections) enlist(found batuta.Peer) *peer {
+	if p := n.peers[found.ID]; p != nil || found.ID == n.site.Self {
+		return p
+	}
+	m := election.Member{Rank: election.Rank{ID: found.ID}, Address: found.Addr}
+	if err := n.site.AdmitJoin(m, 1); err != nil {
+		n.log.Debug("not registered", "member", m.ID, "error", err)
+		return nil
+	}
+	n.Add(m.ID, m.Address)
+	n.site.Emit(election.Event{Kind: election.JoinRequested, Member: m})
+	p := n.peers[m.ID]
+	p.fresh = true
 	return p
 }
 

@@ -1,48 +1,10 @@
 package boss
 
 import (
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
-
-// Lead implements network.Network: this member presents itself to the boss, and keeps no further
-// connection (docs/sources.md, "Scrapper").
-func (n *connections) Lead(t election.Token) {
-	if !t.Defined() {
-		return
-	}
-	for _, p := range n.peers.sorted() {
-		p.rival, p.probed = time.Time{}, time.Now()
-		switch l := p.persistent; {
-		case l == nil:
-		case !l.dialed && p.kind == legacy && p.id != t.Leader.ID:
-			l.idle, l.shown = time.Time{}, false // see release
-		case l.dialed && p.id != t.Leader.ID, !l.dialed && t.Leader.ID != n.site.Self:
-			p.persistent = nil
-			l.finish() // queued frames for a batuta member may have the new leader
-			for _, spare := range p.spares {
-				spare.close()
-			}
-			p.spares = nil
-		}
-		if p.id == t.Leader.ID && p.persistent == nil {
-			n.openPersistent(p)
-		}
-	}
-}
-
-// identified handles a member's identification.
-func (n *connections) identified(p *peer, f *frame) {
-	switch {
-	case p.kind != legacy:
-	case f.boss():
-		n.site.claimed(p)
-	default:
-		n.site.deposed(p)
-	}
-}
 
 // known handles a foreign member's reply to a question, or to an announcement.
 func (n *connections) known(p *peer, f *frame, asked bool) {
@@ -101,14 +63,5 @@ func (n *connections) keep(p *peer, now time.Time) {
 	if wait := min(n.site.Timing.T(), n.wire.Heartbeat); l.asked.IsZero() && now.Sub(l.began) > wait || !l.asked.IsZero() && now.Sub(l.asked) > n.wire.Heartbeat {
 		l.asked = now
 		n.identify(p, nil) // a member that has lost an election reports that only when asked
-	}
-}
-
-// heartbeat sends a heartbeat to a foreign member.
-func (n *connections) heartbeat(p *peer, now time.Time) {
-	p.persistent.beat = now
-	b := n.self.heartbeat(nil)
-	for _, l := range append(slices.Clone(p.spares), p.persistent) {
-		l.send(b)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
@@ -110,6 +109,32 @@ func (n *connections) Hangup(to election.ID) {
 	}
 }
 
+// Lead implements network.Network: this member presents itself to the boss, and keeps no further
+// connection (docs/sources.md, "Scrapper").
+func (n *connections) Lead(t election.Token) {
+	if !t.Defined() {
+		return
+	}
+	for _, p := range n.peers.sorted() {
+		p.rival, p.probed = time.Time{}, time.Now()
+		switch l := p.persistent; {
+		case l == nil:
+		case !l.dialed && p.kind == legacy && p.id != t.Leader.ID:
+			l.idle, l.shown = time.Time{}, false // see release
+		case l.dialed && p.id != t.Leader.ID, !l.dialed && t.Leader.ID != n.site.Self:
+			p.persistent = nil
+			l.finish() // queued frames for a batuta member may have the new leader
+			for _, spare := range p.spares {
+				spare.close()
+			}
+			p.spares = nil
+		}
+		if p.id == t.Leader.ID && p.persistent == nil {
+			n.openPersistent(p)
+		}
+	}
+}
+
 // Dial implements network.Network. It dials a leader for a persistent connection, and asks any
 // further member to identify itself.
 func (n *connections) Dial(to election.ID) {
@@ -183,11 +208,6 @@ func (n *connections) tell(p *peer, m *election.Message) {
 	}
 }
 
-// question returns the frame that asks a member to identify itself, with m for a batuta member.
-func (n *connections) question(m *election.Message) [][]byte {
-	return [][]byte{n.self.identification(n.site.leads(), true, m)}
-}
-
 // tickAll calls tick in a turn of the node at every heartbeat.
 func (n *connections) tickAll() {
 	ticker := time.NewTicker(n.site.Timing.Heartbeat)
@@ -219,21 +239,4 @@ func (n *connections) tick() {
 			n.openPersistent(p)
 		}
 	}
-}
-
-// enlist adds a member to the list if it is missing and may be added.
-func (n *connections) enlist(found batuta.Peer) *peer {
-	if p := n.peers[found.ID]; p != nil || found.ID == n.site.Self {
-		return p
-	}
-	m := election.Member{Rank: election.Rank{ID: found.ID}, Address: found.Addr}
-	if err := n.site.AdmitJoin(m, 1); err != nil {
-		n.log.Debug("not registered", "member", m.ID, "error", err)
-		return nil
-	}
-	n.Add(m.ID, m.Address)
-	n.site.Emit(election.Event{Kind: election.JoinRequested, Member: m})
-	p := n.peers[m.ID]
-	p.fresh = true
-	return p
 }

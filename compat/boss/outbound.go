@@ -76,6 +76,11 @@ func (n *connections) end(x *exchange, f *frame, err error) {
 	}
 }
 
+// question returns the frame that asks a member to identify itself, with m for a batuta member.
+func (n *connections) question(m *election.Message) [][]byte {
+	return [][]byte{n.self.identification(n.site.leads(), true, m)}
+}
+
 // identify asks a member to identify itself, and sends m to a batuta member.
 func (n *connections) identify(p *peer, m *election.Message) {
 	asks := m != nil && m.Kind == election.Probe
@@ -213,7 +218,7 @@ func (n *connections) presented(p *peer, l *persistent, f *frame, err error) {
 			n.site.Emit(election.Event{Kind: election.DialFailed, Peer: p.id, Err: err})
 			break
 		}
-		n.identified(p, f)
+		n.site.identified(p, f)
 		if l != nil && !n.site.leads() {
 			n.setPersistent(p, l)
 			return

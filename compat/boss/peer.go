@@ -1,11 +1,15 @@
 package boss
 
 import (
+	"cmp"
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 )
 
@@ -115,4 +119,52 @@ func (p *peer) losePersistent(l *persistent) bool {
 	}
 	p.persistent = nil
 	return true
+}
+
+func peerAt(a netip.Addr, port string) batuta.Peer {
+	ip := a.String()
+	return batuta.Peer{ID: batuta.ID(ip), Addr: net.JoinHostPort(ip, port)}
+}
+
+// inbound is a frame that has come in on a new connection.
+type inbound struct {
+	*frame
+	nc    net.Conn
+	reply chan reply // decided in a turn of the node
+
+	// Used in a turn of the node.
+	from     *peer             // nil: ignored
+	answered bool              // an election of a lower member
+	message  *election.Message // for a batuta member, in the reply
+}
+
+// reply is what to do with a connection.
+type reply struct {
+	frame []byte      // to write; nil: nothing
+	keep  *persistent // nil: close it then
+}
+
+// answer makes the reply answer an election; m may be nil.
+func (in *inbound) answer(m *election.Message) {
+	if in.Type == typeElection {
+		in.answered = true
+		in.message = cmp.Or(in.message, m)
+	}
+}
+
+// report puts a Report into the reply to a question; false: there is no room.
+func (in *inbound) report(m *election.Message) bool {
+	if in.Type != typeIdentification || !in.temporary() || in.message != nil {
+		return false
+	}
+	in.message = m
+	return true
+}
+
+// called returns the round of the election that the frame calls.
+func (in *inbound) called() election.Round {
+	if in.Batuta == nil || in.Batuta.Message == nil {
+		return election.Round{}
+	}
+	return in.Batuta.Message.inward().Round
 }

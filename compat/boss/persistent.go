@@ -103,6 +103,15 @@ func (n *connections) setPersistent(p *peer, l *persistent) {
 	}
 }
 
+// heartbeat sends a heartbeat to a foreign member.
+func (n *connections) heartbeat(p *peer, now time.Time) {
+	p.persistent.beat = now
+	b := n.self.heartbeat(nil)
+	for _, l := range append(slices.Clone(p.spares), p.persistent) {
+		l.send(b)
+	}
+}
+
 // servePersistent moves frames until the connection ends.
 func (n *connections) servePersistent(l *persistent) {
 	n.live.Go(func() { l.write(n.timeout) })
@@ -143,7 +152,7 @@ func (n *connections) persistentFrame(l *persistent, f *frame) {
 	}
 	switch f.Type {
 	case typeIdentification:
-		n.identified(p, f)
+		n.site.identified(p, f)
 	case typeNewBoss:
 		if p.kind == legacy {
 			n.site.claimed(p)

@@ -113,6 +113,17 @@ func (s *site) claimed(p *peer) {
 	s.hear(p, election.Message{Kind: election.Coordinator, Token: s.term(p)})
 }
 
+// identified handles a member's identification.
+func (s *site) identified(p *peer, f *frame) {
+	switch {
+	case p.kind != legacy:
+	case f.boss():
+		s.claimed(p)
+	default:
+		s.deposed(p)
+	}
+}
+
 // deposed reports that a foreign member does not lead, or leads no longer.
 func (s *site) deposed(p *peer) {
 	if view := s.View(); view.Leader.ID == p.id {
