@@ -18,9 +18,8 @@ import (
 // A node enters the core when a token is granted or offered to it, before it handles that message;
 // it leaves some time after it has lost its token.
 type core struct {
-	d    *driver
-	m    *Member
-	most int // nodes known only from messages
+	d *driver
+	m *Member
 
 	list     *memberlist.Memberlist // nil: not in the core
 	entering bool
@@ -62,7 +61,7 @@ const (
 )
 
 func newCore(d *driver) *core {
-	c := &core{d: d, m: d.m, most: maxMet(d.m.cfg.Fraction, d.m.cfg.Capacity), unserved: map[rules.Peer]rules.Round{}}
+	c := &core{d: d, m: d.m, unserved: map[rules.Peer]rules.Round{}}
 	c.asking, c.merging = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.asking <- struct{}{}
 	c.merging <- struct{}{}
@@ -87,6 +86,14 @@ func (c *core) nodes() int {
 		return c.gauge.n
 	}
 	return c.told
+}
+
+// supers implements [membership].
+func (c *core) supers(self bool) int {
+	if c.list == nil {
+		return c.live
+	}
+	return c.m.book.supers(c.d.self, self)
 }
 
 // failed implements [membership]: no message informs a node outside the core that a super peer is
@@ -204,7 +211,7 @@ func (c *core) enter(doors []string, found bool) {
 		return
 	}
 	c.entering = true
-	c.m.peers.unlistAll()
+	c.m.peers.unlistAll(c.d.round)
 	go func() {
 		list, err := c.m.openCore(doors)
 		done := func() {
@@ -212,7 +219,7 @@ func (c *core) enter(doors []string, found bool) {
 			held := c.held
 			c.held = nil
 			if err != nil {
-				c.m.peers.unlistAll()
+				c.m.peers.unlistAll(c.d.round)
 				c.m.cfg.Logger.Debug("the super peers cannot be joined", "error", err)
 				return
 			}
@@ -244,7 +251,7 @@ func (c *core) leave() {
 	list := c.list
 	c.told, c.list = c.gauge.n, nil
 	c.m.book.bound(clientBook)
-	c.m.peers.unlistAll()
+	c.m.peers.unlistAll(c.d.round)
 	c.d.meet()
 	round := c.m.cfg.Round
 	go func() {

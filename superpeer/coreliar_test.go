@@ -116,7 +116,7 @@ func TestAHomeThatLiesForARoundDoublesTheNumberAtMost(t *testing.T) {
 
 func TestAnAddressIsChangedByItsNodeAlone(t *testing.T) {
 	p := three()
-	p.core = &core{d: &driver{}, most: 8}
+	p.most = 8
 	at := func(u uid, last byte) introduction {
 		return introduction{Node: u, Addr: []byte{10, 0, 0, last, 1, 1}}
 	}
@@ -151,7 +151,7 @@ func TestAnAddressIsChangedByItsNodeAlone(t *testing.T) {
 
 func TestWhoIsKnownFromMessagesIsBounded(t *testing.T) {
 	p := three()
-	p.core = &core{d: &driver{}, most: 8}
+	p.most = 8
 	for u := uid(100); u < 200; u++ {
 		p.meet(&message{From: 2, Nodes: []introduction{{Node: u, Addr: []byte{10, 0, 0, 1, 1, 1}}}}, rules.Round(u))
 	}

@@ -23,7 +23,9 @@ func (m *Member) withCore(conf *memberlist.Config) {
 	m.book.core = true
 	m.book.bound(clientBook)
 	m.core = newCore(m.driver)
-	m.driver.group, m.peers.core = m.core, m.core
+	m.driver.group = m.core
+	m.peers.most = maxMet(m.cfg.Fraction, m.cfg.Capacity)
+	m.peers.adorn, m.peers.read = m.core.adorn, m.core.read
 	d := &door{delegate{m}}
 	conf.Delegate, conf.Ping, conf.Events, conf.Alive, conf.Merge = d, nil, m.peers, d, m.peers
 }

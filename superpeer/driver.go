@@ -482,3 +482,36 @@ func (d *driver) give(now rules.Round, m *rules.Message) {
 	}
 	d.node.Receive(now, m, &d.out)
 }
+
+// askWhom asks a super peer for its clients.
+func (d *driver) askWhom(k *known, answer chan<- []Client) {
+	raw, err := d.m.peers.encode(&rules.Message{Kind: kindWhom, To: k.peer, Peer: rules.None}, d.round)
+	if err != nil {
+		return
+	}
+	d.asked[uid(k.Key)] = answer
+	d.transmit(k, raw, false)
+}
+
+// answerWhom answers with this node's clients.
+func (d *driver) answerWhom(m *rules.Message) {
+	k, ok := d.m.peers.at(m.From)
+	if !ok {
+		return
+	}
+	raw, err := d.m.peers.encode(&rules.Message{Kind: kindServe, To: m.From, Peer: rules.None, Leases: d.node.Serving()}, d.round)
+	if err == nil && len(raw) <= maxMessage {
+		d.transmit(k, raw, false)
+	}
+}
+
+func (d *driver) served(m *rules.Message) {
+	from := d.m.peers.uidOf(m.From)
+	if answer := d.asked[from]; answer != nil {
+		delete(d.asked, from)
+		select {
+		case answer <- d.m.clients(m.Leases):
+		default:
+		}
+	}
+}

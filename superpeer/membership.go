@@ -8,6 +8,8 @@ type membership interface {
 	ring(since uint64) ([]rules.Place, uint64)
 	// nodes returns the present number of nodes, this node included, as far as is known.
 	nodes() int
+	// supers returns the number of super peers that this node knows of; self: it is one.
+	supers(self bool) int
 	// round maintains the list, once a round.
 	round(now rules.Round)
 	// hold receives a message before the Node does, and reports whether it has to wait.
@@ -31,6 +33,7 @@ func (f *full) ring(since uint64) ([]rules.Place, uint64) {
 }
 
 func (f *full) nodes() int               { return f.size }
+func (f *full) supers(self bool) int     { return f.d.m.book.supers(f.d.self, self) }
 func (f *full) round(now rules.Round)    { f.d.reunite(now) }
 func (f *full) hold(*rules.Message) bool { return false }
 func (f *full) failed(*known)            {}

@@ -77,7 +77,7 @@ func (p *peers) meet(w *message, now rules.Round) {
 			continue
 		}
 		k, ok := x.read()
-		if !ok || x.Node == p.self || old != nil && old.Peer == k.Peer || old == nil && len(p.byUID) >= 2*p.core.most {
+		if !ok || x.Node == p.self || old != nil && old.Peer == k.Peer || old == nil && len(p.byUID) >= 2*p.most {
 			continue
 		}
 		k.seen = now
@@ -90,7 +90,7 @@ func (p *peers) meet(w *message, now rules.Round) {
 func (p *peers) sweep(now rules.Round, pinned map[uid]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	surplus := len(p.byUID) - p.core.most
+	surplus := len(p.byUID) - p.most
 	var loose []*known
 	for u, k := range p.byUID {
 		if k.listed || pinned[u] || u == p.self {
@@ -121,14 +121,14 @@ func (p *peers) unlist(u uid, k *known) {
 }
 
 // unlistAll forgets which nodes are in the core, but keeps the nodes.
-func (p *peers) unlistAll() {
+func (p *peers) unlistAll(now rules.Round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.feed = nil
 	for u, k := range p.byUID {
 		if k.listed {
 			met := *k
-			met.listed, met.seen = false, max(k.seen, p.core.d.round)
+			met.listed, met.seen = false, max(k.seen, now)
 			p.byUID[u], p.byPeer[k.peer] = &met, &met
 		}
 	}

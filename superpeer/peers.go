@@ -134,8 +134,11 @@ type known struct {
 type peers struct {
 	own     meta
 	numbers numbers // the driver's
-	core    *core   // nil: memberlist lists all
+	most    int     // nodes known only from messages; 0: memberlist lists all
 	feed    *feed   // of the core's memberlist; events of earlier ones are ignored
+
+	// With membership core: they complete a message that is sent, and use one that has come.
+	adorn, read func(*message)
 
 	mu      sync.Mutex
 	self    uid
@@ -209,7 +212,7 @@ func (p *peers) joined(n *memberlist.Node, from *feed) {
 	if p.feed != from {
 		return
 	}
-	k := &known{Peer: Peer{cmp.Or(m.id, n.Name), n.Address(), m.service, uint64(u)}, node: *n, listed: p.core == nil || from != nil}
+	k := &known{Peer: Peer{cmp.Or(m.id, n.Name), n.Address(), m.service, uint64(u)}, node: *n, listed: p.most == 0 || from != nil}
 	k.node.Addr = append(net.IP(nil), n.Addr...)
 	p.put(u, k)
 	p.lost = slices.DeleteFunc(p.lost, func(a string) bool { return a == k.Address })
@@ -247,7 +250,7 @@ func (p *peers) left(n *memberlist.Node, from *feed) {
 		return
 	}
 	p.changed++
-	if p.core == nil {
+	if p.most == 0 {
 		p.remove(u, k)
 	} else if p.unlist(u, k); u == p.self { // it has left the core: memberlist gives no reason
 		return

@@ -40,7 +40,7 @@ func (t *trouble) count(wrong bool, passed, after rules.Round) (report, over boo
 func (d *driver) complain(passed rules.Round) {
 	log := d.m.cfg.Logger
 	_, _, super := d.node.Holding()
-	live, wanted := d.live(super), d.cfg.Count(d.size)
+	live, wanted := d.group.supers(super), d.cfg.Count(d.size)
 	switch report, over := d.share.count(live != wanted, passed, shareTrouble); {
 	case report:
 		log.Warn("the number of super peers is wrong", "live", live, "wanted", wanted, "nodes", d.size, "for", d.lasted(&d.share).String(), "action", shareAction)
@@ -61,14 +61,6 @@ const (
 	shareAction  = "check the load of the machines and the loss of the network; a longer Config.Round on all nodes helps"
 	servedAction = "check that super peers can be reached and have room (Config.Capacity, Config.Fraction)"
 )
-
-// live returns the number of super peers that this node knows of, itself included.
-func (d *driver) live(super bool) int {
-	if c := d.m.core; c.outsider() {
-		return c.live
-	}
-	return d.m.book.supers(d.self, super)
-}
 
 // lasted returns how long t has lasted.
 func (d *driver) lasted(t *trouble) time.Duration { return time.Duration(t.rounds) * d.m.cfg.Round }

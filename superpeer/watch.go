@@ -132,7 +132,7 @@ func (d *driver) publish() {
 		v.home, v.rtt = &k.Peer, float64(d.node.HomeRTT())
 	}
 	v.clients = d.m.clients(d.node.Serving())
-	v.live, v.shareWrong, v.unserved = d.live(v.super), d.lasted(&d.share), d.lasted(&d.unserved)
+	v.live, v.shareWrong, v.unserved = d.group.supers(v.super), d.lasted(&d.share), d.lasted(&d.unserved)
 	if c := d.m.core; c != nil {
 		v.core = c.list != nil
 	}

@@ -109,8 +109,8 @@ func (p *peers) encode(m *rules.Message, now rules.Round) ([]byte, error) {
 		l := &m.Leases[i]
 		w.Leases = append(w.Leases, lease{Peer: p.uidOf(l.Peer), Left: l.Until - now, RTT: l.RTT, Alt: l.Alt, At: coordinates(&l.At)})
 	}
-	if p.core != nil {
-		p.core.adorn(&w)
+	if p.adorn != nil {
+		p.adorn(&w)
 	}
 	body, err := encoder.Marshal(&w)
 	return append([]byte{tagMessage}, body...), err
@@ -150,7 +150,7 @@ func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 	if err := decoder.Unmarshal(raw, &w); err != nil {
 		return m, errBad{err.Error()}
 	}
-	if p.core != nil && w.From != p.self && (w.To == 0 || w.To == p.self) {
+	if p.most > 0 && w.From != p.self && (w.To == 0 || w.To == p.self) {
 		p.meet(&w, l.now)
 	}
 	p.mu.Lock()
@@ -186,8 +186,8 @@ func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 	if w.Number != 0 && !p.numbers.fresh(w.From, w.Number) {
 		return m, errBad{"it has come before"}
 	}
-	if p.core != nil {
-		p.core.read(&w)
+	if p.read != nil {
+		p.read(&w)
 	}
 	return m, nil
 }
