@@ -370,7 +370,7 @@ const (
 	StandingJoining   Standing = "joining"     // it awaits the leader of the cluster that it joins, or that there is one
 	StandingRefused   Standing = "refused"     // a live member of its list refuses its connections
 	StandingPaused    Standing = "paused"      // the leader keeps leadership until a pause ends, see [Node.Pause]
-	StandingFew       Standing = "few-members" // it receives fewer members than [Config].MinMembers
+	StandingFew       Standing = "few-members" // it receives fewer members than [Config].MinMembers, or under quorum is not connected to a majority
 	StandingClosing   Standing = "closing"     // its process is about to end
 	StandingRemoved   Standing = "removed"     // it is no member any more
 )
@@ -433,6 +433,9 @@ func (s *stance) whyIneligible() string {
 		until, leader := s.paused()
 		return fmt.Sprintf("the cluster is paused until %s: member %s keeps leadership, alive or not; batuta resume ends that", until.UTC().Format(time.RFC3339), leader)
 	case StandingFew:
+		if s.cfg.MinMembers == 0 {
+			return "it is connected to fewer members than a majority takes, and could not be elected"
+		}
 		return fmt.Sprintf("it receives fewer than %d members, itself included, and leads only while it receives so many (min-members)", s.cfg.MinMembers)
 	case StandingClosing:
 		return "it closes"

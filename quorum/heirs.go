@@ -141,15 +141,35 @@ func (c *stance) Standing() election.Eligibility {
 		return election.IneligibleResigned
 	case !c.healthy:
 		return election.LastResort
+	case !c.reachesMajority():
+		return election.IneligibleFew
 	}
 	return election.Eligible
 }
 
-// eligible reports whether this member may be elected, as far as it can detect.
+// reachesMajority reports whether the connected voters and this member are a majority, so that a
+// leader may hand over to this member.
+func (c *stance) reachesMajority() bool {
+	for _, voters := range c.roster.majorities() {
+		reached := 0
+		for _, v := range voters {
+			if p := c.peerBy(v); v == c.me.Number || p != nil && p.link {
+				reached++
+			}
+		}
+		if 2*reached <= len(voters) {
+			return false
+		}
+	}
+	return true
+}
+
+// eligible reports whether this member may ask for votes, as far as it can detect. It may before it
+// is connected to a majority: to ask connects it.
 func (c *stance) eligible() bool {
 	if c.node == nil || !c.me.Settled || !slices.Contains(c.roster.conf.GetVoters(), c.me.Number) {
 		return false
 	}
 	s := c.Standing()
-	return s == election.Eligible || s == election.LastResort
+	return s == election.Eligible || s == election.LastResort || s == election.IneligibleFew
 }
