@@ -212,7 +212,8 @@ func TestAMemberSaysWhyItIsNoCandidate(t *testing.T) {
 		set  func()
 		want election.Eligibility
 	}{
-		{"nothing is wrong", func() {}, election.Eligible},
+		{"it is connected to no majority, and asks all the same", func() {}, election.IneligibleFew},
+		{"nothing is wrong", func() { c.peer("2").link = true }, election.Eligible},
 		{"it has resigned", func() { c.resigned = 3 }, election.IneligibleResigned},
 		{"work of an earlier leadership runs", func() { s.working = true }, election.IneligibleWorking},
 		{"its disk fails", func() { s.disk.Begin(); s.disk.End(errors.New("full")) }, election.IneligibleUnsaved},
@@ -220,7 +221,7 @@ func TestAMemberSaysWhyItIsNoCandidate(t *testing.T) {
 		{"it closes", func() { s.closing = true }, election.IneligibleClosing},
 		{"it has halted", func() { g.halted = true }, election.IneligibleGone},
 	} {
-		if test.set(); s.Standing() != test.want || s.eligible() != (test.want == election.Eligible) {
+		if test.set(); s.Standing() != test.want || s.eligible() != (test.want == election.Eligible || test.want == election.IneligibleFew) {
 			t.Errorf("%s: %v, eligible %v", test.name, s.Standing(), s.eligible())
 		}
 	}
