@@ -60,10 +60,16 @@ func standsNext(p *peer) bool {
 	return p.aside == election.Eligible || p.aside == election.IneligibleResigned
 }
 
-// othersStand reports whether a connected voter is a candidate, as far as this member knows.
+// asks reports whether a member asks for votes when no member leads. What it last reported about its
+// connections may have changed since.
+func asks(p *peer) bool {
+	return p.aside == election.Eligible || p.aside == election.IneligibleFew
+}
+
+// othersStand reports whether a connected voter asks for votes, as far as this member knows.
 func (c *heirs) othersStand() bool {
 	return slices.ContainsFunc(c.peers, func(p peer) bool {
-		return p.link && !p.observer && p.aside == election.Eligible && c.roster.votes(p.number)
+		return p.link && !p.observer && asks(&p) && c.roster.votes(p.number)
 	})
 }
 

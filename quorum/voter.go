@@ -64,7 +64,7 @@ func (c *voter) askAfter(while time.Duration) {
 	for i := range c.peers {
 		p := &c.peers[i]
 		gone := p.down || p.number == c.follows.from && c.Over(c.follows.term)
-		if p.rank.Above(c.cfg.Self) && !gone && c.roster.votes(p.number) && p.aside == election.Eligible {
+		if p.rank.Above(c.cfg.Self) && !gone && c.roster.votes(p.number) && asks(p) {
 			turn++
 		}
 	}
