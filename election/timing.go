@@ -26,8 +26,8 @@ const (
 // T returns the silence after which a member is suspected: 2·t_max + t_process ("Leader election").
 func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }
 
-// Bears returns how long a member may be silent before it is suspected: Silence, or T if that is
-// zero. This process counts itself as stopped after as long. Waits for an answer still use T.
+// Bears returns how long a member may be silent before it is suspected: the longer of Silence and T.
+// This process counts itself as stopped after as long. Waits for an answer still use T.
 func (t Timing) Bears() time.Duration { return max(t.Silence, t.T()) }
 
 // DialTime returns the longest time before the first message on a new connection: TCP's

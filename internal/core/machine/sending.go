@@ -248,7 +248,8 @@ func (m *mail) outbid(t election.Token, told int) {
 
 // What follows sends: what every message carries, and which way it goes.
 
-// send sends msg, which is its own from now on, to a member, dialing it when no link stands.
+// send sends msg to a member, and dials it if there is no connection. The caller does not change or
+// send msg again.
 func (m *mail) send(to int, msg *election.Message) {
 	m.post(to, m.fill(m.members[to].ID, msg))
 }

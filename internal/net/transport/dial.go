@@ -136,8 +136,8 @@ type connector struct {
 // answers that no process listens there.
 type Dialer func(ctx context.Context, addr string) (net.Conn, error)
 
-// dialAttempts bounds the attempts of a dial whose connection is accepted and then reset: the
-// process there is shutting down, and soon refuses.
+// dialAttempts is the most attempts of one dial. A process that shuts down may accept a connection
+// and reset it; soon it refuses.
 const dialAttempts = 3
 
 func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (net.Conn, error) {

@@ -40,7 +40,7 @@ func (s *peers) choose(p *peer) {
 	}
 	p.active = p.conns[0]
 	for _, c := range p.conns[1:] {
-		if c.stands().Over(p.active.stands(), s.me, p.id) {
+		if c.properties().Over(p.active.properties(), s.me, p.id) {
 			p.active = c
 		}
 	}
@@ -53,8 +53,8 @@ func (s *peers) choose(p *peer) {
 	}
 }
 
-// stands returns the properties by which a connection is chosen.
-func (c *conn) stands() election.Connection {
+// properties returns the properties by which a connection is chosen.
+func (c *conn) properties() election.Connection {
 	return election.Connection{Dialed: c.dialed, Order: c.order}
 }
 
