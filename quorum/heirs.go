@@ -30,7 +30,7 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, election.IneligibleObserver)
 	case !p.link || c.silent(p):
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, orUnreached(p.state))
-	case !standsNext(p):
+	case !mayBeNamed(p):
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, p.aside)
 	}
 	if !c.current(p.number) {
@@ -40,7 +40,7 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 		return nil
 	}
 	for i := range c.peers {
-		if o := &c.peers[i]; o.rank.Above(p.rank) && o.link && !c.silent(o) && o.aside == election.Eligible && c.roster.votes(o.number) {
+		if o := &c.peers[i]; o.rank.Above(p.rank) && o.link && !c.silent(o) && standsNext(o) && c.roster.votes(o.number) {
 			return fmt.Errorf("member %s %w: member %s outranks it and would replace it; hand over to that member, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, o.rank.ID, to)
 		}
 	}
@@ -54,16 +54,19 @@ func orUnreached(s election.MemberState) election.MemberState {
 	return s
 }
 
-// standsNext reports whether a member is a candidate once the present leadership has ended: a
-// member that has resigned is.
+// standsNext reports whether a member is a candidate once the present leadership has ended.
 func standsNext(p *peer) bool {
-	return p.aside == election.Eligible || p.aside == election.IneligibleResigned
+	return p.aside == election.Eligible || p.aside == election.StandsNext
 }
+
+// mayBeNamed reports whether a member is a candidate once it is handed leadership by name: a member
+// that has resigned is.
+func mayBeNamed(p *peer) bool { return standsNext(p) || p.aside == election.IneligibleResigned }
 
 // asks reports whether a member asks for votes when no member leads. What it last reported about its
 // connections may have changed since.
 func asks(p *peer) bool {
-	return p.aside == election.Eligible || p.aside == election.IneligibleFew
+	return standsNext(p) || p.aside == election.IneligibleFew
 }
 
 // othersStand reports whether a connected voter asks for votes, as far as this member knows.
@@ -77,8 +80,9 @@ func (c *heirs) othersStand() bool {
 // candidate that has the whole log, or none.
 func (c *heirs) successor() uint64 {
 	var best *peer
-	c.candidates(func(p *peer) {
+	c.upToDate(func(p *peer) {
 		switch {
+		case !standsNext(p) && (p.number != c.to || !mayBeNamed(p)):
 		case best != nil && best.number == c.to:
 		case best == nil || p.number == c.to || p.rank.Above(best.rank):
 			best = p
@@ -90,12 +94,12 @@ func (c *heirs) successor() uint64 {
 	return best.number
 }
 
-// candidates calls f for every connected voter that has the whole log, answers and is a candidate.
-func (c *heirs) candidates(f func(p *peer)) {
+// upToDate calls f for every connected voter that has the whole log and answers.
+func (c *heirs) upToDate(f func(p *peer)) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		p := c.peerBy(id)
-		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Eligible || p.number == c.to && standsNext(p)) {
+		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match == last && p.link && !c.silent(p) {
 			f(p)
 		}
 	})
@@ -104,8 +108,8 @@ func (c *heirs) candidates(f func(p *peer)) {
 // better returns the highest-ranked member that outranks this one, or that is to lead in its place
 // while it is unhealthy, and has been connected for 2·T; nil: there is none.
 func (c *heirs) better(healthy bool) (best *peer) {
-	c.candidates(func(p *peer) {
-		if c.now.Sub(p.since) >= 2*c.t && (p.rank.Above(c.cfg.Self) || !healthy) && (best == nil || p.rank.Above(best.rank)) {
+	c.upToDate(func(p *peer) {
+		if p.aside == election.Eligible && c.now.Sub(p.since) >= 2*c.t && (p.rank.Above(c.cfg.Self) || !healthy) && (best == nil || p.rank.Above(best.rank)) {
 			best = p
 		}
 	})
@@ -143,6 +147,8 @@ func (c *stance) Standing() election.Eligibility {
 		return election.IneligibleWorking
 	case c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):
 		return election.IneligiblePaused
+	case c.outlived && !c.retired:
+		return election.StandsNext
 	case c.resigned != 0 || c.retired:
 		return election.IneligibleResigned
 	case !c.healthy:

@@ -45,6 +45,7 @@ var quorumMutants = []wrong{
 	{"quorum: a removed member waits for others that were removed", "quorum/cards.go", "\tif later || 2*know", "\tif 2*know", "scenario quorum/testdata/removed_starts_again.txt"},
 	{"quorum: who has another number is not asked for its card", "quorum/messages.go", "\t\t} else {\n\t\t\tc.showCard(p) //", "\t\t} else {\n\t\t\t//", "test quorum TestAMemberWithAnotherNumberShowsItsCard"},
 	{"quorum: dials at once who ends every link", "quorum/peers.go", "\tif p.mute && !c.still {", "\tif false {", "scenario quorum/testdata/ends_every_link.txt"},
+	{"quorum: a leader that resigns passes a member that stands next", "quorum/heirs.go", "\tcase c.outlived && !c.retired:\n\t\treturn election.StandsNext\n", "", "scenario quorum/testdata/resigns_in_turn.txt"},
 	{"quorum: makes way for one that reaches no majority", "quorum/heirs.go", "\tcase !c.reachesMajority():\n", "\tcase false:\n", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
 	{"quorum: makes way for one that is to be removed", "quorum/core.go", " || c.applied < c.lastIndex() || c.pause", " || c.pause", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: who passes its log on gives up before it has", "quorum/leader.go", "\t\tif c.successor() != raft.None {", "\t\tif true {", "scenario quorum/testdata/passes_its_log_far.txt"},
