@@ -27,7 +27,6 @@ var knownFailures = []knownFailure{
 	{"few_by_relays", agreement, "under min-members a leader hands over to a member that some members reach by relays alone, and that counts too few once its turn has come"},
 	{"ring_few_by_relays", agreement, "the same under a ring"},
 	{"founding_of_all", agreement, "all five members are needed to lead, and join across each other: none leads"},
-	{"removed_on_both_sides", agreement, "a member is removed on both sides of a partition, and afterwards one member knows no leader"},
 	{"two_hold_a_seat", "no more members lead a named election, or still work for it, than it has seats, where nothing is broken between them and their coordinator", "three disks lose power while the coordinator is frozen, and members join anew"},
 }
 

@@ -233,8 +233,8 @@ func (m *crew) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
 		return nil
 	}
-	if peer.ID == m.notifying && m.notifying != election.None {
-		return nil // it was dialed to be notified
+	if peer.ID == m.notifying && m.notifying != election.None || m.isDeparting(peer.ID) >= 0 {
+		return nil // it was dialed to be notified, or because its work has still to stop
 	}
 	return m.Admit(now, peer, incarnation)
 }
