@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
 // Each rule says why, and names a mutant that breaks it if the tables have any.
@@ -17,7 +15,7 @@ func TestRulesNameTheirMutants(t *testing.T) {
 		}
 	}
 	known := map[string]bool{}
-	for _, r := range invariant.Rules() {
+	for _, r := range rules() {
 		if known[r.Name] || r.Why == "" || r.Where == "" {
 			t.Errorf("%q stands twice, or does not say why it is there or what checks it", r.Name)
 		}
@@ -41,7 +39,7 @@ func TestRulesNameTheirMutants(t *testing.T) {
 func TestRulesAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| rule | why | where | a mutant that breaks it |\n| --- | --- | --- | --- |\n")
-	for _, r := range invariant.Rules() {
+	for _, r := range rules() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Name, r.Why, r.Where, r.Mutant)
 	}
 	documented(t, "docs/verification-rules.md", "rules", b.String())

@@ -17,21 +17,6 @@ const (
 	Stalled = "who was stopped for longer than T loses its leadership before it says anything"
 )
 
-var ofTelling = []Rule{
-	{Name: Lost, Where: "soak, explore", Mutant: "follows without telling of the loss",
-		Why: "A watcher starts work at one event and stops it at the other: unpaired, it works twice or for ever."},
-	{Name: Tells, Where: "soak", Mutant: "says that it resigns before it has",
-		Why: "Once others hear that the lead is free they may take it; by then the work here must have been told to stop."},
-	{Name: Saved, Where: "soak, explore", Mutant: "tells before it has saved",
-		Why: "What was told and is forgotten in a crash is claimed a second time."},
-	{Name: Lower, Where: "soak, explore", Mutant: "accepts a lower token",
-		Why: "A message that was long on its way must not topple what came after it."},
-	{Name: Vouch, Where: "soak", Mutant: "a late REPORT vouches",
-		Why: "Whoever vouched may have heard nothing since: a late word keeps a dead leader, and with it everybody's work from going on."},
-	{Name: Stalled, Where: "soak", Mutant: "does not notice that it was stopped",
-		Why: "A stopped process may have been replaced meanwhile: it must not act as leader on what it knew before."},
-}
-
 // GivesAway reports whether a receiver of m may assume that the leadership t is over. That
 // holds if m announces the end or the drain of t, or names a higher leadership.
 func GivesAway(t election.Token, m *election.Message) bool {

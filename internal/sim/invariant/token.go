@@ -12,21 +12,6 @@ const (
 	OneEpoch = "in calm an epoch names one leader"
 )
 
-var ofToken = []Rule{
-	{Name: Monotone, Where: "soak, explore", Mutant: "claims the same epoch again",
-		Why: "A token fences the work of a leadership: whoever took in a higher one refuses a lower one, so a member that goes back is refused, or does harm where nobody checks."},
-	{Name: Once, Where: "soak", Mutant: "forgets its own epoch in a restart",
-		Why: "Two leaderships under one token cannot be told apart by what they fence."},
-	{Name: Claimed, Where: "soak, explore", Mutant: "follows an epoch of its own",
-		Why: "A leader that nobody claims to be does no work, and no beat of it will ever come."},
-	{Name: Asked, Where: "soak, explore", Mutant: "claims without asking",
-		Why: "A member that has forgotten, or never knew, would begin below what others have seen, and be refused."},
-	{Name: Skip, Where: "soak", Mutant: "leaves epochs out",
-		Why: "Epochs are finite: whoever raises them at will, or is made to, uses them up."},
-	{Name: OneEpoch, Where: "soak", Mutant: "forgets the epochs it hears of",
-		Why: "Where nothing is broken, one epoch is one leader: the promise that users count on."},
-}
-
 // givenUp is how many claims in a row a member may give up unsaved, at most.
 const givenUp = 4
 
