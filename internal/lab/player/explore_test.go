@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/lab/player"
+	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
@@ -14,7 +15,7 @@ func TestExplore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r player.Explored
+		var r explore.Walked
 		for r.More = true; r.More; {
 			r = e.Grow(500)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/lab/player"
 	"github.com/batuta-dev/batuta/internal/lab/wasm/page"
+	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
@@ -33,7 +34,7 @@ func main() {
 		"explorePlaces": page.Call(func(a []js.Value) any {
 			var list []int
 			_ = json.Unmarshal([]byte(a[0].String()), &list) // written by the page itself; if it is invalid there are no places
-			places := []player.Place{}
+			places := []explore.Place{}
 			for _, no := range list {
 				places = append(places, exploration.Place(no))
 			}
@@ -54,7 +55,7 @@ func main() {
 }
 
 // exploration is the present exploration: the page asks for its states in turn.
-var exploration *player.Exploration
+var exploration *explore.Walk
 
 func millis(v js.Value) time.Duration { return time.Duration(v.Float() * float64(time.Millisecond)) }
 

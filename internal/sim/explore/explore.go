@@ -49,24 +49,32 @@ type Result struct {
 // Search tries, breadth first, every order of deliveries, timers, crashes, restarts and false
 // suspicions within the budgets. It stops at the first level that breaks a rule, and when ctx ends.
 func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error) {
-	if c.Nodes < 1 || c.Nodes > maxExplored {
-		return Result{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
-	}
-	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Initiators, c.Epochs} {
-		if b < 0 || b > 100 {
-			return Result{}, fmt.Errorf("a budget of %d: give 0 to 100", b)
-		}
+	ranks, err := c.members()
+	if err != nil {
+		return Result{}, err
 	}
 	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
-	ranks := make([]election.Rank, c.Nodes)
-	for i := range ranks {
-		ranks[i].ID = election.ID(strconv.Itoa(i + 1))
-	}
 	if t, err := newTimed(maker, c, ranks); t != nil || err != nil {
 		return searchIn(ctx, t, c, err)
 	}
 	x, err := newExplorer(maker, c, ranks)
 	return searchIn(ctx, x, c, err)
+}
+
+// members returns the members of the cluster, or which field of c is out of range.
+func (c *Config) members() (ranks []election.Rank, err error) {
+	if c.Nodes < 1 || c.Nodes > maxExplored {
+		return nil, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
+	}
+	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Initiators, c.Epochs} {
+		if b < 0 || b > 100 {
+			return nil, fmt.Errorf("a budget of %d: give 0 to 100", b)
+		}
+	}
+	for i := range c.Nodes {
+		ranks = append(ranks, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
+	}
+	return ranks, nil
 }
 
 // space is the graph of all states that a search may reach.
@@ -304,9 +312,7 @@ func (s *search[S]) path() []move {
 	for no := s.broken.from; s.parents[no].parent != noParent; no = s.parents[no].parent {
 		back = append(back, s.parents[no].move)
 	}
-	for i, j := 0, len(back)-1; i < j; i, j = i+1, j-1 {
-		back[i], back[j] = back[j], back[i]
-	}
+	slices.Reverse(back)
 	return back
 }
 

@@ -3,7 +3,6 @@ package explore
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/zeebo/xxh3"
 
@@ -42,17 +41,9 @@ type way struct {
 
 // NewWalk begins a search.
 func NewWalk(maker scenario.Maker, c Config) (*Walk, error) {
-	if c.Nodes < 1 || c.Nodes > maxExplored {
-		return nil, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
-	}
-	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Initiators} {
-		if b < 0 || b > 100 {
-			return nil, fmt.Errorf("a budget of %d: give 0 to 100", b)
-		}
-	}
-	ranks := make([]election.Rank, c.Nodes)
-	for i := range ranks {
-		ranks[i].ID = election.ID(strconv.Itoa(i + 1))
+	ranks, err := c.members()
+	if err != nil {
+		return nil, err
 	}
 	x, err := newExplorer(maker, c, ranks)
 	if err != nil {
@@ -84,14 +75,24 @@ func (w *Walk) reach(c *state, depth, from int, mv move) int {
 	return no
 }
 
-// Grow finds the moves out of n more states, in the order in which they were reached. It returns
-// false when no state is left.
-func (w *Walk) Grow(n int) bool {
+// Walked is the progress of a walk.
+type Walked struct {
+	States   int  `json:"states"`   // reached
+	Expanded int  `json:"expanded"` // states with all moves out of them
+	Depth    int  `json:"depth"`    // moves to the farthest state
+	More     bool `json:"more"`     // some states have not been expanded
+	Cut      bool `json:"cut"`      // Config.States has been reached: later states are left out
+	Broken   int  `json:"broken"`   // a state that breaks a rule, itself or by its next move, on a shortest path; -1: none so far
+}
+
+// Grow finds the moves out of n more states, in the order in which they were reached.
+func (w *Walk) Grow(n int) Walked {
 	for ; n > 0 && w.expanded < len(w.places); n-- {
 		w.expand(w.expanded)
 		w.expanded++
 	}
-	return w.expanded < len(w.places)
+	k := len(w.places)
+	return Walked{k, w.expanded, w.places[k-1].depth, w.expanded < k, w.cut, w.broken}
 }
 
 func (w *Walk) expand(no int) {
@@ -115,65 +116,57 @@ func (w *Walk) expand(no int) {
 	}
 }
 
-// Walked is the progress of a walk.
-type Walked struct {
-	States   int  // reached
-	Expanded int  // states with all moves out of them
-	Depth    int  // moves to the farthest state
-	Cut      bool // Config.States has been reached: later states are left out
-	Broken   int  // a state that breaks a rule, itself or by its next move, on a shortest path; -1: none so far
-}
-
-// Walked returns the progress so far.
-func (w *Walk) Walked() Walked {
-	return Walked{len(w.places), w.expanded, w.places[len(w.places)-1].depth, w.cut, w.broken}
-}
-
 // Place is a state for display.
 type Place struct {
-	Depth   int // moves from the first state
-	From    int // the state from which it was first reached; -1: it is the first
-	Rests   bool
-	Broken  *invariant.Violation // of the state itself, at rest; nil: none
-	Members []Standing
-	Sent    []Underway // on their way, the oldest of each link first
-	Ways    []Way      // nil: not computed yet
+	Error   string     `json:"error,omitempty"` // there is no such state; nothing else is set
+	No      int        `json:"no"`
+	Depth   int        `json:"depth"` // moves from the first state
+	From    int        `json:"from"`  // the state from which it was first reached; -1: it is the first
+	Rests   bool       `json:"rests"`
+	Broken  string     `json:"broken,omitempty"` // by the state itself, at rest
+	Members []Standing `json:"members"`
+	Sent    []Underway `json:"sent"` // on their way, the oldest of each link first
+	Ways    []Way      `json:"ways"` // empty: not computed yet
 }
 
 // Standing is a member in a state.
 type Standing struct {
-	ID     election.ID
-	Dead   bool
-	Leader election.Token // undefined: it follows no member
-	Held   election.Token // on its disk
-	Timers []string       // armed
+	ID     election.ID `json:"id"`
+	Dead   bool        `json:"dead"`
+	Leader election.ID `json:"leader"` // "": it follows no member
+	Epoch  uint64      `json:"epoch"`  // of that leadership
+	Held   uint64      `json:"held"`   // the epoch on its disk
+	Timers []string    `json:"timers"` // armed
 }
 
 // Underway is a message on its way; Kind is "" for the end of the connection.
 type Underway struct {
-	From, To election.ID
-	Kind     election.MessageKind
-	Token    election.Token
+	From   election.ID          `json:"from"`
+	To     election.ID          `json:"to"`
+	Kind   election.MessageKind `json:"kind"`
+	Epoch  uint64               `json:"epoch"`
+	Leader election.ID          `json:"leader"`
 }
 
 // Way is a move out of a state.
 type Way struct {
-	Step   string               // as a line of a script
-	To     int                  // -1: it breaks a rule or is left out
-	Broken *invariant.Violation // nil: none
+	Step   string `json:"step"` // as a line of a script
+	To     int    `json:"to"`   // -1: it breaks a rule or is left out
+	Broken string `json:"broken,omitempty"`
 }
 
 // Place returns a state for display.
-func (w *Walk) Place(no int) (Place, error) {
+func (w *Walk) Place(no int) Place {
 	if no < 0 || no >= len(w.places) {
-		return Place{}, fmt.Errorf("state %d: there are 0 to %d", no, len(w.places)-1)
+		return Place{Error: fmt.Sprintf("state %d: there are 0 to %d", no, len(w.places)-1)}
 	}
 	p := w.places[no]
-	s := Place{Depth: p.depth, From: p.from, Rests: p.rests, Broken: p.broken}
+	s := Place{No: no, Depth: p.depth, From: p.from, Rests: p.rests, Broken: text(p.broken), Sent: []Underway{}, Ways: []Way{}}
 	for i, r := range w.x.ranks {
-		m := Standing{ID: r.ID, Dead: p.c.machines[i] == nil, Leader: p.c.told[i], Held: p.c.disks[i]}
+		told := p.c.told[i]
+		m := Standing{ID: r.ID, Dead: p.c.machines[i] == nil, Leader: told.Leader.ID, Epoch: told.Epoch, Held: p.c.disks[i].Epoch, Timers: []string{}}
 		if !m.Dead {
-			m.Timers = p.c.machines[i].timers
+			m.Timers = append(m.Timers, p.c.machines[i].timers...)
 		}
 		s.Members = append(s.Members, m)
 	}
@@ -181,23 +174,61 @@ func (w *Walk) Place(no int) (Place, error) {
 		for _, e := range pipe {
 			u := Underway{From: w.x.ranks[link/w.x.n].ID, To: w.x.ranks[link%w.x.n].ID}
 			if e != goodbye {
-				u.Kind, u.Token = e.m.Kind, e.m.Token
+				u.Kind, u.Epoch, u.Leader = e.m.Kind, e.m.Token.Epoch, e.m.Token.Leader.ID
 			}
 			s.Sent = append(s.Sent, u)
 		}
 	}
 	for _, way := range p.ways {
 		step := w.x.asStep(p.c, way.mv)
-		s.Ways = append(s.Ways, Way{step.String(), way.to, way.broken})
+		s.Ways = append(s.Ways, Way{step.String(), way.to, text(way.broken)})
 	}
-	return s, nil
+	return s
+}
+
+func text(v *invariant.Violation) string {
+	if v == nil {
+		return ""
+	}
+	return v.Error()
+}
+
+// Graph is all that has been reached.
+type Graph struct {
+	Depths []int    `json:"depths"` // of each state
+	Edges  [][2]int `json:"edges"`  // between states, each once; only out of the first maxDrawn
+	Broken []int    `json:"broken"` // states that break a rule, themselves or by their next move
+}
+
+// maxDrawn is how many states a page draws.
+const maxDrawn = 700
+
+// Graph returns what has been reached so far.
+func (w *Walk) Graph() Graph {
+	g := Graph{Depths: []int{}, Edges: [][2]int{}, Broken: []int{}}
+	for no, p := range w.places {
+		g.Depths = append(g.Depths, p.depth)
+		bad := p.broken != nil
+		seen := map[int]bool{}
+		for _, way := range p.ways {
+			bad = bad || way.broken != nil
+			if way.to >= 0 && !seen[way.to] && no < maxDrawn {
+				seen[way.to] = true
+				g.Edges = append(g.Edges, [2]int{no, way.to})
+			}
+		}
+		if bad {
+			g.Broken = append(g.Broken, no)
+		}
+	}
+	return g
 }
 
 // Script writes the shortest path to a state as a script of manual steps. If way is not -1, the
 // move of that number follows.
-func (w *Walk) Script(no, way int) (*scenario.Scenario, error) {
+func (w *Walk) Script(no, way int) (string, error) {
 	if no < 0 || no >= len(w.places) || way < -1 || way >= len(w.places[no].ways) {
-		return nil, fmt.Errorf("state %d, way %d: there is none", no, way)
+		return "", fmt.Errorf("state %d, way %d: there is none", no, way)
 	}
 	var path []move
 	if way >= 0 {
@@ -207,5 +238,5 @@ func (w *Walk) Script(no, way int) (*scenario.Scenario, error) {
 		path = append(path, w.places[no].mv)
 	}
 	slices.Reverse(path)
-	return w.x.scenario(path), nil
+	return w.x.scenario(path).String(), nil
 }
