@@ -72,10 +72,6 @@ type store struct {
 	envelopes map[string]*envelope
 }
 
-func newStore() *store {
-	return &store{locals: map[string]*local{}, envelopes: map[string]*envelope{}}
-}
-
 func (s *store) local(self int, m *machine.Machine) *local {
 	key := m.AppendState([]byte{byte(self)}, 0, 0)
 	return interned(&s.mu, s.locals, key, func() *local {
@@ -102,20 +98,14 @@ func interned[V any](mu *sync.RWMutex, table map[string]*V, key []byte, create f
 }
 
 func (s *store) envelope(x *explorer, m *election.Message) *envelope {
-	l := &envelope{m: m, initiator: x.index(m.Round.Initiator)}
-	for _, e := range [...]uint64{m.Token.Epoch, m.Highest} {
-		if e > 0 && (l.epoch == 0 || e < l.epoch) {
-			l.epoch = e
-		}
-	}
 	key := appendMessage(append(append(append([]byte(nil), m.From...), '>'), m.To...), m, 0, 0)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.envelopes[string(key)]; known != nil {
-		return known
-	}
-	s.envelopes[string(key)] = l
-	return l
+	return interned(&s.mu, s.envelopes, key, func() *envelope {
+		l := &envelope{m: m, epoch: m.Token.Epoch, initiator: x.index(m.Round.Initiator)}
+		if m.Highest > 0 && (l.epoch == 0 || m.Highest < l.epoch) {
+			l.epoch = m.Highest
+		}
+		return l
+	})
 }
 
 // formed returns the canonical form relative to epoch and round, written at first use.

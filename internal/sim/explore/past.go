@@ -137,10 +137,6 @@ type pasts struct {
 // kept is how many instances are kept at a time.
 const kept = 30_000
 
-func newPasts(x *timed) *pasts {
-	return &pasts{x: x, moments: map[xxh3.Uint128]*moment{}, messages: map[string]*timedMessage{}}
-}
-
 // message returns the stored message that equals m.
 func (s *pasts) message(m *election.Message) *timedMessage {
 	data := m.Data

@@ -17,14 +17,9 @@ import (
 // leader are taken in every order. No delivery is put off forever: time, and with it the return
 // of a state, needs all messages to have arrived.
 
-// calm reports whether no fault is left to come and no member is stopped.
-func (c *cluster) calm() bool {
-	return c.crashes == 0 && c.restarts == 0 && c.stops == 0 && c.stopped == 0
-}
-
 // reduced returns a sufficient subset of all moves.
 func (x *timed) reduced(c *cluster, all []move) []move {
-	if len(all) < 2 || !c.calm() { // else all are deliveries
+	if len(all) < 2 || c.crashes > 0 || c.restarts > 0 || c.stops > 0 || c.stopped != 0 { // else all are deliveries
 		return all
 	}
 	for j := range x.n {
@@ -37,13 +32,7 @@ func (x *timed) reduced(c *cluster, all []move) []move {
 		if n == 0 || n == len(all) || x.seen(c, j) || !x.alone(c, j) {
 			continue
 		}
-		own := all[:0]
-		for _, mv := range all {
-			if int(mv.b) == j {
-				own = append(own, mv)
-			}
-		}
-		return own
+		return slices.DeleteFunc(all, func(mv move) bool { return int(mv.b) != j })
 	}
 	return all
 }

@@ -60,7 +60,7 @@ func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explor
 	if _, ok := fresh().(election.Explorable); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", c.Algorithm)
 	}
-	x := &explorer{c: c, n: len(ranks), ranks: ranks, fresh: fresh, store: newStore(), own: c.OwnRounds}
+	x := &explorer{c: c, n: len(ranks), ranks: ranks, fresh: fresh, store: &store{locals: map[string]*local{}, envelopes: map[string]*envelope{}}, own: c.OwnRounds}
 	for _, r := range ranks {
 		x.members = append(x.members, election.Member{Rank: r, Address: string(r.ID)})
 	}
@@ -165,13 +165,9 @@ func flag(on bool) byte {
 	return 0
 }
 
+// index returns the number of a member; 0 for none.
 func (x *explorer) index(id election.ID) int {
-	for i := range x.ranks {
-		if x.ranks[i].ID == id {
-			return i
-		}
-	}
-	return 0
+	return max(0, slices.IndexFunc(x.ranks, func(r election.Rank) bool { return r.ID == id }))
 }
 
 // bases returns the lowest epoch in use and finds each initiator's lowest round.

@@ -79,7 +79,8 @@ func newTimed(maker scenario.Maker, c Config, ranks []election.Rank) (*timed, er
 	if _, ok := core.(timedCore); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: its core is none that can be compared", c.Algorithm)
 	}
-	x.store, x.met = newPasts(x), &aloneness{}
+	x.store = &pasts{x: x, moments: map[xxh3.Uint128]*moment{}, messages: map[string]*timedMessage{}}
+	x.met = &aloneness{}
 	return x, nil
 }
 

@@ -46,6 +46,9 @@ func Parse(name, text string) (*Scenario, error) {
 	return p.s, nil
 }
 
+// blanks separate the words of a line.
+const blanks = " \t\r"
+
 type word struct {
 	text string
 	col  int
@@ -67,7 +70,7 @@ type loop struct{ from, times, line int }
 
 func (p *parser) parseLine(n int, line string) {
 	text, _, _ := strings.Cut(line, "#")
-	p.line, p.words, p.end, p.stop = n, split(text), len(strings.TrimRight(text, " \t\r"))+1, false
+	p.line, p.words, p.end, p.stop = n, split(text), len(strings.TrimRight(text, blanks))+1, false
 	if len(p.words) == 0 {
 		return
 	}
@@ -84,15 +87,11 @@ func (p *parser) parseLine(n int, line string) {
 }
 
 func split(line string) (words []word) {
-	start := -1
-	for i := 0; i <= len(line); i++ {
-		blank := i == len(line) || line[i] == ' ' || line[i] == '\t' || line[i] == '\r'
-		if !blank && start < 0 {
-			start = i
-		} else if blank && start >= 0 {
-			words = append(words, word{line[start:i], start + 1})
-			start = -1
-		}
+	at := 0
+	for text := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(blanks, r) }) {
+		at += strings.Index(line[at:], text)
+		words = append(words, word{text, at + 1})
+		at += len(text)
 	}
 	return words
 }

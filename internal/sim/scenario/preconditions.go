@@ -75,7 +75,9 @@ func (c *Preconditions) Take(s Step) error {
 		}
 		c.now = s.For
 	case Times:
-		return c.times(s)
+		t := c.setup.Filled().Timing
+		t.TMax, t.TProcess = s.For, s.Process
+		return t.Validate()
 	case Settle:
 		for _, r := range c.setup.Members {
 			if c.of[r.ID] == Frozen {
@@ -124,13 +126,6 @@ func (c *Preconditions) duplicate(s Step) error {
 	return c.change(Duplicate, s.Members[0])
 }
 
-// times returns why a member cannot start with the times of s, or nil.
-func (c *Preconditions) times(s Step) error {
-	t := c.setup.Filled().Timing
-	t.TMax, t.TProcess = s.For, s.Process
-	return t.Validate()
-}
-
 // fits returns why a step contradicts the settings, or nil.
 func (c *Preconditions) fits(f *form) error {
 	switch {
@@ -166,16 +161,14 @@ func (c *Preconditions) change(do Verb, id election.ID) error {
 			return fmt.Errorf("expected an absent member, found %s, which has run before: restart it", id)
 		}
 	}
-	for _, from := range f.from {
-		if c.of[id] == from || c.loose[id] {
-			c.of[id] = f.to
-			starts := slices.Contains([]Verb{Start, Restart, Join}, do)
-			c.left[id] = do == Leave || c.left[id] && !starts
-			c.gone[id] = c.gone[id] && !starts
-			return nil
-		}
+	if !c.loose[id] && !slices.Contains(f.from, c.of[id]) {
+		return fmt.Errorf("expected to %s a member that is %s, found %s, which is %s", do, f.from[0], id, c.of[id])
 	}
-	return fmt.Errorf("expected to %s a member that is %s, found %s, which is %s", do, f.from[0], id, c.of[id])
+	c.of[id] = f.to
+	starts := slices.Contains([]Verb{Start, Restart, Join}, do)
+	c.left[id] = do == Leave || c.left[id] && !starts
+	c.gone[id] = c.gone[id] && !starts
+	return nil
 }
 
 func (c Condition) String() string { return [...]string{"dead", "alive", "frozen", "without power"}[c] }

@@ -67,7 +67,7 @@ func (s *Story) Mermaid(of *scenario.Scenario) string {
 			fmt.Fprintf(&b, "    %s->>%s: %s\n", mermaidName(e.Peer), mermaidName(e.Member), label(e))
 		case e.What == "drops" && drawn(e):
 			fmt.Fprintf(&b, "    %s--x%s: %s\n", mermaidName(e.Peer), mermaidName(e.Member), label(e))
-		case e.Message == nil && s.isMember(of, e.Member):
+		case e.Message == nil && slices.ContainsFunc(of.Setup.Members, func(r election.Rank) bool { return r.ID == e.Member }):
 			fmt.Fprintf(&b, "    Note over %s: %s\n", mermaidName(e.Member), noteText(e))
 		}
 	}
@@ -81,10 +81,6 @@ func mermaidName(id election.ID) string {
 		}
 		return '_'
 	}, string(id))
-}
-
-func (s *Story) isMember(of *scenario.Scenario, id election.ID) bool {
-	return slices.ContainsFunc(of.Setup.Members, func(r election.Rank) bool { return r.ID == id })
 }
 
 func label(e *Entry) string {
@@ -134,16 +130,10 @@ func (s *Story) ShiViz(of *scenario.Scenario) string {
 			}
 		}
 		if e.What == "sends" {
-			sent[e.Flight] = copied(clock)
+			sent[e.Flight] = maps.Clone(clock)
 		}
 		now, _ := json.Marshal(clock) // its keys come out sorted
 		fmt.Fprintf(&b, "%s %s\n%s\n", e.Member, now, text)
 	}
 	return b.String()
-}
-
-func copied(m map[election.ID]int) map[election.ID]int {
-	c := make(map[election.ID]int, len(m))
-	maps.Copy(c, m)
-	return c
 }

@@ -99,19 +99,16 @@ func (d *diagram) axis() {
 		}
 		step = k * time.Millisecond
 	}
+	digits := 3
+	if step >= 100*time.Millisecond {
+		digits = 1
+	}
 	for t := d.from.Truncate(step) + step; t <= d.to; t += step {
 		x := d.x(t)
 		d.put(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#eceff2"/>`, x, svgTop-6, x, d.bottom)
-		d.put(`<text x="%.1f" y="%.1f" text-anchor="middle" font-size="11" fill="#7a828c">%s</text>`, x, d.bottom+16, axisTime(t, step))
+		d.put(`<text x="%.1f" y="%.1f" text-anchor="middle" font-size="11" fill="#7a828c">%.*f s</text>`, x, d.bottom+16, digits, t.Seconds())
 	}
 	d.put(`<text x="%.1f" y="%.1f" text-anchor="end" font-size="11" fill="#7a828c">time →</text>`, svgWidth-svgRight, d.bottom+32)
-}
-
-func axisTime(t, step time.Duration) string {
-	if step >= 100*time.Millisecond {
-		return fmt.Sprintf("%.1f s", t.Seconds())
-	}
-	return fmt.Sprintf("%.3f s", t.Seconds())
 }
 
 var spanColours = [...]string{"#4f8fd0", "#e0913a", "#5aa469", "#b36bb0", "#c9545b", "#7f8c3a"}

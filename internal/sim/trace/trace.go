@@ -52,10 +52,6 @@ func (e Entry) String() string {
 	return b.String()
 }
 
-// ofContest reports whether a message belongs to an election or a hand-over: all do except
-// heartbeats and their acknowledgements.
-func ofContest(k election.MessageKind) bool { return k != election.Beat && k != election.Ack }
-
 // Log collects the lines of a scenario's golden text: what was done and why and, if
 // Messages is set, the messages of elections.
 type Log struct {
@@ -63,12 +59,11 @@ type Log struct {
 	Lines    []string
 }
 
-// Add appends an entry; pass it to sim.Play.
+// Add appends an entry; pass it to sim.Play. It leaves out heartbeats and their acknowledgements.
 func (t *Log) Add(e Entry) {
-	if e.Message != nil && (!t.Messages || e.What == "receives" || !ofContest(e.Message.Kind)) {
-		return
+	if m := e.Message; m == nil || t.Messages && e.What != "receives" && m.Kind != election.Beat && m.Kind != election.Ack {
+		t.Lines = append(t.Lines, e.String())
 	}
-	t.Lines = append(t.Lines, e.String())
 }
 
 // Text returns the whole trace, one entry per line.
