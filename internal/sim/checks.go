@@ -100,7 +100,7 @@ func (c *checks) elected(w *scene, p *process, a *election.Action) {
 func (c *checks) saves(w *scene, p *process, t election.Token) {
 	c.driver.saves(w, p, t)
 	c.skip.saves(w, p, t)
-	c.wantsSaved(t)
+	c.top = max(c.top, t.Epoch)
 }
 
 // sends is before p sends m.

@@ -69,11 +69,15 @@ func (w *judge) withinTwo(group []*process) bool {
 	if w.quorum {
 		return w.complete(group)
 	}
+	return eachTwo(group, func(a, b *process) bool {
+		return w.reach(a, b) || slices.ContainsFunc(group, func(c *process) bool { return w.reach(a, c) && w.reach(c, b) })
+	})
+}
+
+func eachTwo(group []*process, ok func(a, b *process) bool) bool {
 	for i, a := range group {
-		for _, b := range group[:i] {
-			if !w.reach(a, b) && !slices.ContainsFunc(group, func(c *process) bool { return w.reach(a, c) && w.reach(c, b) }) {
-				return false
-			}
+		if slices.ContainsFunc(group[:i], func(b *process) bool { return !ok(a, b) }) {
+			return false
 		}
 	}
 	return true
@@ -344,7 +348,10 @@ func (w *judge) meets(e *scenario.Expectation) string {
 		}
 		return "no second " + e.Of + " was refused"
 	case "halted":
-		return w.meetsHalt(w.bySlot(election.ID(e.Of)))
+		if p := w.bySlot(election.ID(e.Of)); p.condition != scenario.Dead || p.halted == nil {
+			return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
+		}
+		return ""
 	}
 	for _, p := range w.procs[:w.net.n] {
 		if p.machine == nil || p.condition != scenario.Alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
@@ -384,13 +391,6 @@ func (w *judge) meetsAt(p *process, e *scenario.Expectation) string {
 		return ""
 	}
 	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, invariant.OrNone(p.view))
-}
-
-func (w *judge) meetsHalt(p *process) string {
-	if p.condition == scenario.Dead && p.halted != nil {
-		return ""
-	}
-	return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
 }
 
 func compare(n int64, e *scenario.Expectation, what string) string {
@@ -547,16 +547,7 @@ type leaseholder interface {
 
 // complete reports whether each two of a group reach each other: the leader has no indirect way
 // to its voters.
-func (w *judge) complete(group []*process) bool {
-	for i, a := range group {
-		for _, b := range group[:i] {
-			if !w.reach(a, b) {
-				return false
-			}
-		}
-	}
-	return true
-}
+func (w *judge) complete(group []*process) bool { return eachTwo(group, w.reach) }
 
 // majority reports whether able holds a majority of the voters, in both configurations during a
 // change.

@@ -51,10 +51,12 @@ func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 		return CountResult{}, err
 	}
 	_, w.refuses = fresh().(interface{ Successor() election.ID })
-	w.settleAll()
+	w.runTo(w.now + 10*unit) // the first messages pass
+	w.checks.mark()
 	start := c.Start
 	if len(start) == 0 {
-		start = []election.ID{c.lowest()}
+		lowest := slices.IndexFunc(s.Members, func(r election.Rank) bool { return !slices.Contains(c.Crashed, r.ID) })
+		start = []election.ID{s.Members[lowest].ID}
 	}
 	from := w.now
 	for _, id := range start {
@@ -72,12 +74,8 @@ func (c CountConfig) setup() (scenario.Setup, error) {
 	for i := 1; i <= c.Nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
 	}
-	known := func(id election.ID) bool {
-		n, err := strconv.Atoi(string(id))
-		return err == nil && n >= 1 && n <= c.Nodes
-	}
 	for _, id := range slices.Concat(c.Start, c.Crashed) {
-		if !known(id) {
+		if !slices.Contains(s.Members, election.Rank{ID: id}) {
 			return scenario.Setup{}, fmt.Errorf("member %q: give one of 1 to %d", id, c.Nodes)
 		}
 	}
@@ -91,20 +89,6 @@ func (c CountConfig) setup() (scenario.Setup, error) {
 	}
 	s.Absent, s.Settled = c.Crashed, true
 	return s, s.Validate()
-}
-
-func (c CountConfig) lowest() election.ID {
-	for i := 1; ; i++ {
-		if id := election.ID(strconv.Itoa(i)); !slices.Contains(c.Crashed, id) {
-			return id
-		}
-	}
-}
-
-// settleAll lets the first messages pass and forgets them.
-func (w *story) settleAll() {
-	w.runTo(w.now + 10*unit)
-	w.checks.mark()
 }
 
 // countResult waits until no message is on its way and no timer runs.

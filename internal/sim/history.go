@@ -139,9 +139,6 @@ func (c *history) hasTold(w *scene, p *process, a *election.Action) {
 	}
 }
 
-// wantsSaved records the token of a save that begins.
-func (c *history) wantsSaved(t election.Token) { c.top = max(c.top, t.Epoch) }
-
 // hasSent counts a message, if messages are counted.
 func (c *history) hasSent(m *election.Message) {
 	if c.counted != nil {
@@ -166,13 +163,15 @@ func (c *history) notified(w *scene, p *process, a *election.Action) {
 		c.states[p.place*c.n+to] = a.Status
 	}
 	if ok && (a.Status == election.StateAdded || a.Status == election.StateRemoved) {
-		p.peers[to].known = a.Status == election.StateAdded
-		if a.Status == election.StateRemoved {
-			p.peers[to].dropped = w.now
+		q := &p.peers[to]
+		if q.known = a.Status == election.StateAdded; q.known {
+			q.since = w.now
 		} else {
-			p.peers[to].since = w.now
+			q.dropped = w.now
 		}
-		c.disturbedPair(w, p, to)
+		if len(c.calm) > 0 {
+			c.calm[p.slot*c.n+to], c.calm[to*c.n+p.slot] = w.now, w.now
+		}
 	}
 	if w.log != nil && a.Status == election.StateUnreachable {
 		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})
@@ -207,13 +206,6 @@ func (c *history) disturbedAt(p *process, at time.Duration) {
 			forth, back := &since[p.slot*c.n+i], &since[i*c.n+p.slot]
 			*forth, *back = max(*forth, at), max(*back, at)
 		}
-	}
-}
-
-// disturbedPair records that p has just added or dropped a member.
-func (c *history) disturbedPair(w *scene, p *process, other int) {
-	if len(c.calm) > 0 {
-		c.calm[p.slot*c.n+other], c.calm[other*c.n+p.slot] = w.now, w.now
 	}
 }
 

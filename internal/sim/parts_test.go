@@ -32,7 +32,7 @@ func newWires() *wires {
 	w.setLatencies()
 	w.rng.seed(1)
 	w.queue.reset()
-	w.procs = resized(nil, 3)
+	w.procs = []*process{{}, {}, {}}
 	for i, id := range []election.ID{"1", "2", "3"} {
 		w.procs[i].reset(i, i, election.Rank{ID: id}, 3)
 		w.procs[i].condition = scenario.Alive

@@ -257,7 +257,7 @@ func (w *story) strikeMember(step *scenario.Step, p *process) error {
 func (w *story) strikeLinks(step *scenario.Step) {
 	links := step.Links
 	if len(links) == 0 { // heal without links: all
-		w.noteAll("all links heal")
+		w.noteOf("all:", "all links heal", "")
 		for _, a := range w.procs[:w.net.n] {
 			for _, b := range w.procs[:w.net.n] {
 				w.healLink(a, b)
@@ -271,7 +271,7 @@ func (w *story) strikeLinks(step *scenario.Step) {
 			w.resetLink(a, b)
 			continue
 		}
-		w.noteLink(step.Do, l, step.For)
+		w.noteOf(election.ID(l.String()), strings.TrimSpace(string(step.Do)+" "+spell(step.For)), "")
 		w.strikeLink(step, a, b)
 		if l.Both {
 			w.strikeLink(step, b, a)
@@ -307,7 +307,7 @@ func (w *story) partition(sides [][]election.ID) {
 			}
 		}
 	}
-	w.noteAll("partition " + strings.Join(names, " | "))
+	w.noteOf("all:", "partition "+strings.Join(names, " | "), "")
 }
 
 func (c *history) mark() {

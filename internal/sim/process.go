@@ -136,7 +136,7 @@ func (w *world) start(p *process) error {
 
 // settle makes a process begin in a leadership that all members agree on.
 func (w *world) settle(p *process, c *machine.Config) {
-	t := w.settledToken()
+	t := election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
 	p.disk.now = election.State{ID: p.rank.ID, Incarnation: p.incarnation, Token: t}
 	p.disk.before = p.disk.now
 	c.State, c.Following = election.State{}, t

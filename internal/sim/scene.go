@@ -1,9 +1,9 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -35,18 +35,12 @@ type scene struct {
 	log    func(trace.Entry) // nil: no log
 }
 
-func (w *scene) absent(id election.ID) bool {
-	return slices.Contains(w.setup.Absent, id) || slices.Contains(w.setup.Newcomers, id)
-}
+func (w *scene) note(p *process, what, why string) { w.noteOf(p.rank.ID, what, why) }
 
-// settledToken returns the leadership that all start in if Setup.Settled is set.
-func (w *scene) settledToken() election.Token {
-	return election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
-}
-
-func (w *scene) note(p *process, what, why string) {
+// noteOf logs what is done to a member, a link or all.
+func (w *scene) noteOf(of election.ID, what, why string) {
 	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: p.rank.ID, What: what, Why: why, Fault: true})
+		w.log(trace.Entry{At: w.now, Member: of, What: what, Why: why, Fault: true})
 	}
 }
 
@@ -154,18 +148,6 @@ func (w *scene) throughThese(p *process, members []election.ID) {
 	}
 }
 
-func (w *scene) noteAll(what string) {
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: "all:", What: what, Fault: true})
-	}
-}
-
-func (w *scene) noteLink(do scenario.Verb, l scenario.Link, d time.Duration) {
-	if w.log != nil {
-		w.log(trace.Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
-	}
-}
-
 func spell(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -237,9 +219,7 @@ func (w *scene) setDisk(p *process, slow time.Duration, failing bool) {
 	}
 }
 
-type diskError struct{}
-
-func (diskError) Error() string { return "the simulated disk refuses to write" }
+var errDisk = errors.New("the simulated disk refuses to write")
 
 func (w *scene) writeOut(p *process) error {
 	d := &p.disk
@@ -248,7 +228,7 @@ func (w *scene) writeOut(p *process) error {
 		w.checks.fault = w.now
 	}
 	if d.failed = d.failing; d.failing {
-		return diskError{}
+		return errDisk
 	}
 	if d.appends {
 		if d.replaces {

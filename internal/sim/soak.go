@@ -125,7 +125,9 @@ func (s *soak) work(ctx context.Context) {
 			w = newStory() // whatever state the failure has left
 			v, broken := errors.AsType[*invariant.Violation](err)
 			if !broken {
-				s.abort(err)
+				s.mu.Lock()
+				s.err = err
+				s.mu.Unlock()
 				return
 			}
 			part.Violations++
@@ -133,12 +135,6 @@ func (s *soak) work(ctx context.Context) {
 		}
 		s.add(part)
 	}
-}
-
-func (s *soak) abort(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
 }
 
 func (s *soak) add(part SoakResult) {

@@ -37,7 +37,10 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 			w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID), Observer: slices.Contains(s.Observers, r.ID)})
 		}
 	}
-	w.procs = resized(w.procs, len(s.Members))
+	for len(w.procs) < len(s.Members) {
+		w.procs = append(w.procs, &process{})
+	}
+	w.procs = w.procs[:len(s.Members)]
 	w.net.reset(len(s.Members))
 	w.setLatencies()
 	w.datagrams.reset()
@@ -48,8 +51,8 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 		w.procs[i].times = s.Timing
 		w.procs[i].observer = slices.Contains(s.Observers, r.ID)
 	}
-	for i := range w.setup.Members {
-		if w.absent(w.procs[i].rank.ID) {
+	for i, r := range s.Members {
+		if slices.Contains(s.Absent, r.ID) || slices.Contains(s.Newcomers, r.ID) {
 			continue
 		}
 		if err := w.start(w.procs[i]); err != nil {
@@ -57,17 +60,6 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 		}
 	}
 	return nil
-}
-
-// resized returns a list of n processes, the old processes first.
-func resized(procs []*process, n int) []*process {
-	if len(procs) > n {
-		return procs[:n]
-	}
-	for len(procs) < n {
-		procs = append(procs, &process{})
-	}
-	return procs
 }
 
 // runTo lets everything happen up to and including the moment end, unless a rule is broken first.
