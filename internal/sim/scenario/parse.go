@@ -46,7 +46,7 @@ func Parse(name, text string) (*Scenario, error) {
 	return p.s, nil
 }
 
-// blanks separate the words of a line.
+// blanks separate what a line consists of.
 const blanks = " \t\r"
 
 type word struct {
