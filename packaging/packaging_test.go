@@ -277,7 +277,7 @@ func TestMetricsExist(t *testing.T) {
 	if groups, _ := rules[0]["groups"].([]any); len(groups) == 0 {
 		t.Error("no group of rules")
 	}
-	known := read(t, "../internal/api/metrics.go") + read(t, "../internal/api/leaderless.go") + read(t, "../internal/api/joblist/metrics.go")
+	known := read(t, "../internal/api/metrics.go") + read(t, "../internal/api/joblist/joblist.go")
 	asked := regexp.MustCompile(`\bbatuta_[a-z_]+`).FindAllString(dashboard+read(t, "prometheus/batuta.rules.yaml"), -1)
 	if len(asked) < 20 {
 		t.Errorf("only %d metrics are asked for", len(asked))

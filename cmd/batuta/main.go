@@ -2,17 +2,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
+	"time"
 	_ "time/tzdata" // CRON_TZ names zones on machines and in images that have none
 
-	"github.com/spf13/cobra"
-
+	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/ask"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/initial"
 	"github.com/batuta-dev/batuta/internal/command/recovery"
 	"github.com/batuta-dev/batuta/internal/command/simulate"
+	"github.com/batuta-dev/batuta/quorum"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
 // system is the world that a process finds.
@@ -143,4 +154,106 @@ func subcommands(e cli.Env) []*cobra.Command {
 		simulate.NewLabCommand(e),
 		newExitCodesTopic(),
 	)
+}
+
+// choices are the values of flags, by name.
+var choices = map[string][]string{
+	"algorithm":  algorithm.Names(),
+	"agent":      nil, // an address: no file's name
+	"announce":   {"both", "new_boss", "identification"},
+	"events":     {"json", "text", "off"},
+	"fault":      faults(),
+	"http":       nil,
+	"listen":     nil,
+	"log-format": {"text", "json"},
+	"log-level":  {"debug", "info", "warn", "error"},
+	"output":     {"text", "json", "jsonl"},
+	"probe":      {"all", "descending"},
+	"profile":    profileNames(),
+	"takeover":   quorum.Takeovers(),
+	"wire":       {"batuta", "boss"},
+}
+
+// askedForCompletion bounds how long a shell waits for an agent.
+const askedForCompletion = time.Second
+
+// complete has a shell complete the values of flags in all of the tree, and the ids of
+// members where a command takes an id.
+func complete(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if values, ok := choices[f.Name]; ok {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // each is registered once
+		}
+	})
+	switch {
+	case cmd.Annotations[cli.Asks] == "":
+	case slices.Contains([]string{"remove", "transfer", "drain", "undrain"}, cmd.Name()):
+		cmd.ValidArgsFunction = members
+	case cmd.ValidArgsFunction == nil:
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, sub := range cmd.Commands() {
+		complete(sub)
+	}
+}
+
+// members gives those that the agent knows which the command is to ask.
+func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	addr, _ := cmd.Flags().GetString("agent")
+	client, err := api.NewClient(cmp.Or(addr, cli.DefaultHTTP), api.Access{})
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askedForCompletion)
+	defer cancel()
+	var list []api.Member
+	if client.Get(ctx, "/v1/members", &list) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, m := range list {
+		ids = append(ids, m.ID+"\t"+m.State+" at "+m.Address)
+	}
+	slices.Sort(ids)
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// newManCommand writes the man pages of the tree it stands in; packagers run it.
+func newManCommand(e cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIRECTORY",
+		Short:   "Write the man pages into a directory",
+		Example: "  mkdir -p man1 && batuta man man1",
+		Hidden:  true,
+		Args:    cli.Exactly("DIRECTORY", "man1"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			header := &doc.GenManHeader{Section: "1", Source: "batuta " + version(), Manual: "batuta"}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // the date would make each run differ
+			root.Long += "\n\n" + strings.ReplaceAll(helpTexts.Foot, "\n", "\n\n") + "\n\nExit codes:\n" + strings.ReplaceAll("\n"+cli.Codes, "\n", "\n    ")
+			if err := doc.GenManTree(root, header, args[0]); err != nil {
+				return fmt.Errorf("man pages: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+func newCompletionCommand(e cli.Env) *cobra.Command {
+	shells := map[string]func(*cobra.Command, io.Writer) error{
+		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+		"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
+		"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
+		"zsh":        (*cobra.Command).GenZshCompletion,
+	}
+	return &cobra.Command{
+		Use:   "completion bash|fish|powershell|zsh",
+		Short: "Print a completion script for a shell",
+		Example: `  source <(batuta completion bash)
+  batuta completion fish > ~/.config/fish/completions/batuta.fish`,
+		Args:      cli.OneOf(slices.Sorted(maps.Keys(shells))...),
+		ValidArgs: slices.Sorted(maps.Keys(shells)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return shells[args[0]](cmd.Root(), e.Stdout)
+		},
+	}
 }

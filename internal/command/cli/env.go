@@ -6,16 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 	"github.com/batuta-dev/batuta/internal/core/named"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
+	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 )
 
 // Env is the world around a command, so that a test can replace it.
@@ -83,4 +88,67 @@ func Confirmed(in io.Reader, out io.Writer, question string) bool {
 	line, _ := bufio.NewReader(in).ReadString('\n') // no line is no answer
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
+}
+
+// ListenAPI opens the listener of an HTTP API at http; nil: the API is off. If http is the default,
+// not chosen, and a second process on this machine has its port, any free port is used.
+func ListenAPI(http string, chosen bool) (net.Listener, error) {
+	if http == "off" {
+		return nil, nil
+	}
+	at, err := api.ParseAddress(http)
+	if err != nil {
+		return nil, Usagef("--http %w", err)
+	}
+	l, err := at.Listen()
+	if errors.Is(err, syscall.EADDRINUSE) && !chosen {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if datadir.Failed(err) {
+		return nil, Exit(Failed, fmt.Errorf("--http: %w", datadir.Remedy(err)))
+	}
+	if err != nil {
+		return nil, Usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
+	}
+	return Bounded(l), nil
+}
+
+// Bounded has further TCP clients of l wait while it has [access.MaxConnections]. At a Unix socket
+// [access.EachClient] bounds each user, and all together.
+func Bounded(l net.Listener) net.Listener {
+	if l.Addr().Network() == "unix" {
+		return l // of which the API asks the user
+	}
+	return netutil.LimitListener(l, access.MaxConnections())
+}
+
+// Shown returns the address of l: HOST:PORT or unix:PATH; "" for nil.
+func Shown(l net.Listener) string {
+	switch {
+	case l == nil:
+		return ""
+	case l.Addr().Network() == "unix":
+		return "unix:" + l.Addr().String()
+	}
+	return l.Addr().String()
+}
+
+// CheckAddress refuses the value of a flag that is no HOST:PORT.
+func CheckAddress(flag, addr string) error {
+	if err := election.CheckListen(addr); err != nil {
+		return Usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400: %w", flag, addr, err)
+	}
+	return nil
+}
+
+// Member parses ID=HOST:PORT; what names it in errors.
+func Member(what, item string) (id election.ID, addr string, err error) {
+	name, addr, ok := strings.Cut(item, "=")
+	if !ok {
+		return "", "", Usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
+	}
+	if id, err = election.ParseID(name); err != nil {
+		return "", "", Usagef("%s %q: %w", what, item, err)
+	}
+	return id, addr, CheckAddress(what+" "+name, addr)
 }

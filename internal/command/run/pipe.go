@@ -1,13 +1,17 @@
 package run
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/core/attest"
+	"golang.org/x/sys/unix"
 )
 
 // orderKind is the kind of an order from the node's process to the guard.
@@ -111,4 +115,185 @@ func socketPair() (ours, theirs *os.File, err error) {
 		return nil, nil, os.NewSyscallError("setnonblock", err)
 	}
 	return os.NewFile(uintptr(fds[0]), "guard"), os.NewFile(uintptr(fds[1]), "guarded"), nil
+}
+
+// output prefixes each line of a command with its name. A nil output does nothing.
+type output struct {
+	theirs []*os.File // the command's ends, until it has begun
+	ours   []*os.File
+	copied sync.WaitGroup
+}
+
+// maxLine is the length, in bytes, at which a line without an end is split.
+const maxLine = 64 << 10
+
+// lastOutput is how long it may take to read the last output of a command.
+const lastOutput = time.Second
+
+// newOutput makes pipes, and replaces standard output and error by the command's ends.
+func newOutput(name string, files *[]uintptr) (*output, error) {
+	o := &output{}
+	for _, to := range []*os.File{os.Stdout, os.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			o.begun()
+			o.finish()
+			return nil, err
+		}
+		(*files)[len(o.theirs)+1] = w.Fd()
+		o.theirs, o.ours = append(o.theirs, w), append(o.ours, r)
+		o.copied.Go(func() { copyLines(to, r, name+": ") })
+	}
+	return o, nil
+}
+
+// begun closes this process's copies of the command's ends.
+func (o *output) begun() {
+	if o != nil {
+		for _, f := range o.theirs {
+			f.Close()
+		}
+	}
+}
+
+// finish waits for the last lines once there is no writer left, for a limited time.
+func (o *output) finish() {
+	if o == nil {
+		return
+	}
+	for _, f := range o.ours {
+		f.SetReadDeadline(time.Now().Add(lastOutput))
+	}
+	done := make(chan struct{})
+	go func() { o.copied.Wait(); close(done) }()
+	late := time.NewTimer(lastOutput)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C: // the output is not being read
+	}
+}
+
+// copyLines copies lines, each in a single write. If a write fails, the command's next write fails
+// as if it had written directly.
+func copyLines(to, from *os.File, prefix string) {
+	defer from.Close()
+	in := bufio.NewReaderSize(from, maxLine)
+	for {
+		line, err := in.ReadSlice('\n')
+		if len(line) > 0 {
+			out := append(append(make([]byte, 0, len(prefix)+len(line)+1), prefix...), line...)
+			if line[len(line)-1] != '\n' {
+				out = append(out, '\n')
+			}
+			if _, err := to.Write(out); err != nil {
+				return
+			}
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return
+		}
+	}
+}
+
+// inbox receives a guard's orders, a line each. It is read without waiting, so that its reader can
+// detect that it has read all orders that had arrived.
+type inbox struct {
+	fd   int
+	part []byte // an incomplete line
+}
+
+// watch sends to wake whenever there is input, or the sender has closed its end.
+func (b *inbox) watch(wake chan<- struct{}) {
+	for {
+		if b.ready(-1) {
+			wake <- struct{}{}
+		}
+	}
+}
+
+// ready reports whether there is input, after waiting for timeout (ms; -1: without limit).
+func (b *inbox) ready(timeout int) bool {
+	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, timeout)
+		if err == unix.EINTR && timeout == 0 {
+			continue
+		}
+		return err == nil && n > 0
+	}
+}
+
+// take reads the orders that have arrived. If open is false there are no more: the sender has
+// closed its end, or sent something that is no order.
+func (b *inbox) take() (orders []order, open bool) {
+	for open = true; open && b.ready(0); {
+		buffer := make([]byte, 4096)
+		n, err := syscall.Read(b.fd, buffer)
+		if err == syscall.EINTR {
+			continue
+		}
+		open = err == nil && n > 0
+		b.part = append(b.part, buffer[:max(n, 0)]...)
+	}
+	for {
+		line, rest, whole := bytes.Cut(b.part, []byte("\n"))
+		if !whole {
+			return orders, open
+		}
+		b.part = rest
+		var o order
+		if json.Unmarshal(line, &o) != nil {
+			return orders, false
+		}
+		orders = append(orders, o)
+	}
+}
+
+// own are the children that this process has started itself. Any further child was adopted: it
+// descends from a process that has ended.
+var own = started{pids: map[int]*exec.Cmd{}}
+
+type started struct {
+	sync.Mutex
+	pids map[int]*exec.Cmd
+}
+
+// keep counts a child as this process's own though it has not started it.
+func (s *started) keep(pid int) {
+	if s.pids[pid] == nil {
+		s.pids[pid] = &exec.Cmd{}
+	}
+}
+
+// StartChild is c.Start for a process that has guards. When a guard has died, all of this process's
+// children are killed, except those that were started by StartChild or [RunChild], or before the
+// first guard. The caller must call [WaitChild].
+func StartChild(c *exec.Cmd) error {
+	own.Lock()
+	defer own.Unlock()
+	if err := c.Start(); err != nil {
+		return err
+	}
+	own.pids[c.Process.Pid] = c
+	return nil
+}
+
+// WaitChild is c.Wait for a child of [StartChild].
+func WaitChild(c *exec.Cmd) error {
+	err := c.Wait()
+	own.Lock()
+	defer own.Unlock()
+	if own.pids[c.Process.Pid] == c {
+		delete(own.pids, c.Process.Pid)
+	}
+	return err
+}
+
+// RunChild is c.Run for a process that has guards; see [StartChild].
+func RunChild(c *exec.Cmd) error {
+	if err := StartChild(c); err != nil {
+		return err
+	}
+	return WaitChild(c)
 }

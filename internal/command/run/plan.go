@@ -3,8 +3,12 @@ package run
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -134,3 +138,106 @@ func (r *Runner) ran(e Ending, try int) (again bool) {
 	r.cfg.Logger.Log(context.Background(), level, "the scheduled command has ended", args...)
 	return again
 }
+
+// finishing returns the context of a run under a leadership with context ctx. It ends with ctx,
+// unless the election is handed over: the run then has [Config].Finish to end by itself, and the
+// next leader begins afterwards. The caller must call end.
+func (r *Runner) finishing(ctx context.Context, node Node) (running context.Context, end func()) {
+	if r.cfg.Finish == 0 || r.ticks == nil {
+		return ctx, func() {}
+	}
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		lost, ok := errors.AsType[*batuta.LostError](context.Cause(ctx))
+		if ok && lost.Cause == batuta.CauseResigned {
+			r.cfg.Logger.Info("the command may end by itself before another takes over", "token", lost.Token.String(), "within", r.cfg.Finish)
+			r.letFinish(running, node)
+		}
+		if r.run.Err() != nil {
+			ctx = r.run // its cause is the signal
+		}
+		cancel(context.Cause(ctx))
+	})
+	return running, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// letFinish returns when a run is over, has used up its time, or may not continue: this process
+// ends, or the leadership is about to expire.
+func (r *Runner) letFinish(running context.Context, node Node) {
+	timeout := time.NewTimer(r.cfg.Finish)
+	defer timeout.Stop()
+	look := time.NewTicker(r.cfg.Heartbeat)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			if l, err := node.Lease(running); err != nil || l.Left <= 0 {
+				return
+			}
+		case <-running.Done():
+			return
+		case <-timeout.C:
+			return
+		case <-r.run.Done():
+			return
+		case <-node.Done():
+			return
+		}
+	}
+}
+
+// warnOfOtherUser warns of a command that this process may not be able to end, because it changes
+// its user.
+func warnOfOtherUser(program string, log *slog.Logger) {
+	path, err := exec.LookPath(program)
+	if err != nil || mayKillAll() {
+		return
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&fs.ModeSetuid == 0 {
+		return
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		log.Warn("the command runs as another user (setuid), and the system may not let batuta stop it: two may run at once when leadership changes; run batuta as that user, or as root",
+			"command", path, "uid", owner.Uid)
+	}
+}
+
+// Under returns the Node for a command that runs under one of a member's named elections.
+func Under(n *batuta.Node, e *batuta.Election) Node { return electionNode{n, e} }
+
+// NamedNotice is [Config].Notice for such a command: it is asked to end only after a coordinator
+// that fails can have been replaced.
+const NamedNotice = 4
+
+// electionNode is a member as a participant in one of its elections.
+type electionNode struct {
+	node *batuta.Node
+	*batuta.Election
+}
+
+// ID returns the member's id.
+func (n electionNode) ID() batuta.ID { return n.node.ID() }
+
+// Meta returns the member's metadata.
+func (n electionNode) Meta() map[string]string {
+	status, _ := n.node.Status(context.Background())
+	for _, m := range status.Members {
+		if m.ID == n.node.ID() {
+			return m.Meta
+		}
+	}
+	return nil
+}
+
+// SetHealth does nothing: a member with a failed command is no candidate of this election until it
+// tries the command again; its eligibility for the rest is unchanged.
+func (electionNode) SetHealth(context.Context, error) error { return nil }
+
+// Done returns the node's channel.
+func (n electionNode) Done() <-chan struct{} { return n.node.Done() }
+
+var _ Node = electionNode{}

@@ -4,6 +4,9 @@ package network
 
 import (
 	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -79,4 +82,109 @@ type Entry struct {
 	List  []election.Member
 	Token election.Token // the leadership that this member follows
 	Age   time.Duration  // of the last message from that leader
+}
+
+// Counters count received and refused traffic. The zero value is ready; the methods may be called
+// from any goroutine.
+type Counters struct {
+	sent atomic.Uint64 // bytes
+
+	mu       sync.Mutex
+	received map[string]uint64 // messages, by kind
+	refused  map[string]uint64 // connections, by reason
+	bad      map[string]uint64 // frames, by reason
+}
+
+// Sent counts bytes that are written to a peer.
+func (c *Counters) Sent(bytes int) { c.sent.Add(uint64(bytes)) }
+
+// SentBytes returns the number of bytes sent.
+func (c *Counters) SentBytes() uint64 { return c.sent.Load() }
+
+// Received counts a message.
+func (c *Counters) Received(kind election.MessageKind) { c.count(&c.received, string(kind)) }
+
+// Refused counts a connection that one of its ends refused.
+func (c *Counters) Refused(reason string) { c.count(&c.refused, reason) }
+
+// Bad counts a frame that was dropped.
+func (c *Counters) Bad(reason string) { c.count(&c.bad, reason) }
+
+func (c *Counters) count(counts *map[string]uint64, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if *counts == nil {
+		*counts = map[string]uint64{}
+	}
+	(*counts)[name]++
+}
+
+// Counts returns copies of the counts; none is nil.
+func (c *Counters) Counts() (received, refused, bad map[string]uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clone := func(counts map[string]uint64) map[string]uint64 {
+		if counts == nil {
+			return map[string]uint64{}
+		}
+		return maps.Clone(counts)
+	}
+	return clone(c.received), clone(c.refused), clone(c.bad)
+}
+
+// Turn is the right to use what a node's loop owns. A goroutine receives from it to have the turn, and
+// sends to give it back: the loop, or a goroutine that has read a message and need not wake the loop.
+type Turn chan struct{}
+
+// waiting is how many goroutines of an Inbox may wait for a turn at the same time. The loop waits for
+// no more turns than that, whatever arrives.
+const waiting = 64
+
+// Inbox does what arrives in a turn of the node.
+type Inbox struct {
+	turn   Turn
+	slots  chan struct{}
+	settle func()
+	over   <-chan struct{}
+	drops  bool
+}
+
+// NewInbox makes an Inbox that accepts nothing more once over is closed.
+func NewInbox(s Site, over <-chan struct{}) Inbox {
+	return Inbox{turn: s.Turn, slots: make(chan struct{}, waiting), settle: s.Settle, over: over}
+}
+
+// Post calls f in a turn, with all that comes of it; it returns false once the node is over. It must
+// not be called in a turn.
+func (i *Inbox) Post(f func()) (posted bool) {
+	select {
+	case i.slots <- struct{}{}:
+		defer func() { <-i.slots }()
+	case <-i.over:
+		return false
+	}
+	select {
+	case <-i.turn:
+		if !i.drops {
+			f()
+			i.settle()
+		}
+		i.turn <- struct{}{}
+		return true
+	case <-i.over:
+		return false
+	}
+}
+
+// Await gives this turn to what arrives, until done is closed.
+func (i *Inbox) Await(done <-chan struct{}) {
+	i.turn <- struct{}{}
+	<-done
+	<-i.turn
+}
+
+// Discard drops what is posted until done is closed.
+func (i *Inbox) Discard(done <-chan struct{}) {
+	i.drops = true
+	i.Await(done)
 }

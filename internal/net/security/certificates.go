@@ -5,6 +5,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -114,4 +119,154 @@ func (a *certificates) believes(certs []*x509.Certificate, now time.Time) (err e
 		}
 	}
 	return err
+}
+
+// DefaultTemplate is the URI in a member's certificate.
+const DefaultTemplate = "batuta://{cluster}/{id}"
+
+// memberUsage is what a member's certificate must be valid for: members dial each other, and a
+// client's certificate makes no member.
+var memberUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+
+// naming maps ids to names in certificates.
+type naming struct {
+	cluster  string
+	template string // of a URI; empty: any of the forms in this package
+}
+
+// uri returns the name of id by a template.
+func (n naming) uri(template, id string) string {
+	return strings.NewReplacer("{cluster}", url.PathEscape(n.cluster), "{id}", url.PathEscape(id)).Replace(template)
+}
+
+func checkTemplate(template string) error {
+	if !strings.Contains(template, "{id}") {
+		return fmt.Errorf("template %q has no {id}: write it as spiffe://example.org/batuta/{cluster}/{id}", template)
+	}
+	if _, err := url.Parse(strings.NewReplacer("{cluster}", "c", "{id}", "1").Replace(template)); err != nil {
+		return fmt.Errorf("template %q makes no URI: %w", template, err)
+	}
+	return nil
+}
+
+// proves reports whether a certificate is for id. A certificate with batuta:// names is only for
+// those ids, so that the addresses of its host in it name no further member.
+func (n naming) proves(leaf *x509.Certificate, id string) bool {
+	uris := make([]string, 0, len(leaf.URIs))
+	own := false
+	for _, u := range leaf.URIs {
+		uris = append(uris, u.String())
+		own = own || u.Scheme == "batuta"
+	}
+	switch {
+	case n.template != "":
+		return slices.Contains(uris, n.uri(n.template, id))
+	case own:
+		return slices.Contains(uris, n.uri(DefaultTemplate, id))
+	}
+	if addr, err := netip.ParseAddr(id); err == nil {
+		return slices.ContainsFunc(leaf.IPAddresses, func(ip net.IP) bool {
+			named, ok := netip.AddrFromSlice(ip)
+			return ok && named.Unmap() == addr.Unmap()
+		})
+	}
+	return slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return strings.EqualFold(name, id) })
+}
+
+// names lists what a certificate is for, as text.
+func names(leaf *x509.Certificate) string {
+	var all []string
+	for _, u := range leaf.URIs {
+		all = append(all, u.String())
+	}
+	all = append(all, leaf.DNSNames...)
+	for _, ip := range leaf.IPAddresses {
+		all = append(all, ip.String())
+	}
+	if len(all) == 0 {
+		return "nobody"
+	}
+	return strings.Join(all, ", ")
+}
+
+// chain verifies that a certificate is trusted now, and valid for a member.
+func chain(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) error {
+	_, err := chains(roots, certs, options)
+	return err
+}
+
+// chains does the same, and returns the chains of authorities.
+func chains(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) (by [][]*x509.Certificate, err error) {
+	if len(certs) == 0 {
+		return nil, errors.New("it shows no certificate")
+	}
+	if certs[0].IsCA {
+		return nil, errors.New("it shows an authority's certificate, which is no member's")
+	}
+	options.Roots, options.Intermediates = roots, x509.NewCertPool()
+	for _, c := range certs[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	for _, usage := range memberUsage {
+		options.KeyUsages = []x509.ExtKeyUsage{usage}
+		if by, err = certs[0].Verify(options); err != nil {
+			return nil, err
+		}
+		if certs[0].ExtKeyUsage == nil && certs[0].UnknownExtKeyUsage == nil {
+			break // it is valid for any use
+		}
+	}
+	return by, nil
+}
+
+// Span is the time for which a certificate is valid. The zero value: there is none.
+type Span struct{ From, To time.Time }
+
+// Life is the validity of this member's certificate and of its authority. Of several chains, and of
+// the authorities in them, it is the validity that keeps the member trusted for longest.
+type Life struct{ Certificate, Authority Span }
+
+// lifeOf returns the life of the certificate with which each chain begins.
+func lifeOf(chains [][]*x509.Certificate) (l Life) {
+	for _, chain := range chains {
+		l.Certificate = spanOf(chain[0])
+		first := spanOf(chain[len(chain)-1])
+		for _, c := range chain[1:] {
+			if s := spanOf(c); s.To.Before(first.To) {
+				first = s
+			}
+		}
+		if first.To.After(l.Authority.To) {
+			l.Authority = first
+		}
+	}
+	return l
+}
+
+func spanOf(c *x509.Certificate) Span { return Span{c.NotBefore, c.NotAfter} }
+
+// Life returns the validity of this member's certificate, as its files have it. It is zero with a
+// secret, which issues certificates as needed, and with a service's own certificates.
+func (s *Security) Life() Life {
+	if s == nil {
+		return Life{}
+	}
+	for _, a := range s.current.Load().authorities {
+		if c, ok := a.(*certificates); ok {
+			return c.life
+		}
+	}
+	return Life{}
+}
+
+// Span returns the validity of the server's certificate; zero if it is made by a secret.
+func (s *Serving) Span() Span {
+	if s.options.CertFile == "" {
+		return Span{}
+	}
+	c, err := s.certificate()
+	if err != nil || c.Leaf == nil {
+		return Span{}
+	}
+	return spanOf(c.Leaf)
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -279,4 +281,188 @@ func (p *plainAddrs) set(addr string, plain bool) {
 	} else {
 		p.m.Delete(addr)
 	}
+}
+
+// ErrRefused means that the host exists, but no process listens at the address.
+var ErrRefused = errors.New("connection refused")
+
+// Listen begins to accept TCP connections at addr, HOST:PORT.
+func Listen(addr string) (net.Listener, error) {
+	var c net.ListenConfig
+	c.KeepAlive = -1 // heartbeats detect more, and sooner
+	c.SetMultipathTCP(false)
+	return c.Listen(context.Background(), "tcp", addr)
+}
+
+// Dial is a [Dialer] over TCP. It sends small frames at once: Go sets TCP_NODELAY.
+func Dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{KeepAlive: -1}
+	d.SetMultipathTCP(false)
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("dial %s: %w", addr, ErrRefused)
+	}
+	return c, err
+}
+
+// nowWriter writes what the kernel accepts at once, without waiting for room. This way a frame
+// needs neither a second goroutine nor a context switch.
+type nowWriter struct {
+	raw  syscall.RawConn
+	fill func(fd uintptr) bool
+	data []byte
+	n    int
+	err  error
+}
+
+// newNowWriter returns nil if c has no file descriptor of its own.
+func newNowWriter(c net.Conn) *nowWriter {
+	sc, ok := c.(syscall.Conn)
+	if !ok || !canWriteNow {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	w := &nowWriter{raw: raw}
+	w.fill = w.try
+	return w
+}
+
+// write returns the number of bytes accepted, which may be 0.
+func (w *nowWriter) write(p []byte) (int, error) {
+	w.data, w.n, w.err = p, 0, nil
+	err := w.raw.Write(w.fill)
+	w.data = nil
+	return w.n, errors.Join(err, w.err)
+}
+
+// nowReader reads by the calls that nowWriter writes by.
+type nowReader struct {
+	raw  syscall.RawConn
+	fill func(fd uintptr) bool
+	data []byte
+	n    int
+	err  error
+}
+
+// newNowReader gives c itself when it is not TCP's own connection.
+func newNowReader(c net.Conn) io.Reader {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok || !canWriteNow {
+		return c
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return c
+	}
+	r := &nowReader{raw: raw}
+	r.fill = r.try
+	return r
+}
+
+// Read implements [io.Reader].
+func (r *nowReader) Read(p []byte) (int, error) {
+	r.data, r.n, r.err = p, 0, nil
+	err := r.raw.Read(r.fill)
+	err = cmp.Or(err, r.err)
+	r.data = nil
+	if err == nil && r.n == 0 && len(p) > 0 {
+		err = io.EOF
+	}
+	return r.n, err
+}
+
+// acceptor accepts connections. It holds those with an unfinished handshake, and evicts the oldest
+// when there are too many. An honest hello arrives together with its connection, so a connection
+// that has waited for long is not a member's.
+type acceptor struct {
+	listener net.Listener
+	total    int // unfinished handshakes at a time
+	perHost  int // the same, from a single host
+	crowded  func()
+
+	mu      sync.Mutex
+	waiting []*conn // oldest first
+}
+
+// open accepts connections and passes them to accept until the acceptor is shut.
+func (a *acceptor) open(ctx context.Context, accept func(net.Conn)) {
+	for {
+		nc, err := a.listener.Accept()
+		if err == nil {
+			accept(nc)
+			continue
+		}
+		if isClosed(err) {
+			return
+		}
+		select {
+		case <-time.After(acceptPause): // out of file descriptors, most likely
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// acceptPause is how long to wait when the system cannot accept a connection.
+const acceptPause = 20 * time.Millisecond
+
+// enter registers a connection.
+func (a *acceptor) enter(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, c)
+	same := 0
+	oldest := -1
+	for i, w := range a.waiting {
+		if w.host == c.host {
+			if same++; oldest < 0 {
+				oldest = i
+			}
+		}
+	}
+	switch {
+	case same > a.perHost:
+	case len(a.waiting) > a.total:
+		oldest = 0
+	default:
+		return
+	}
+	a.waiting[oldest].close()
+	a.waiting = slices.Delete(a.waiting, oldest, oldest+1)
+	a.crowded()
+}
+
+// leave removes a connection; it may be called again.
+func (a *acceptor) leave(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.Index(a.waiting, c); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+	}
+}
+
+// shut closes the port and every connection with an unfinished handshake.
+func (a *acceptor) shut() {
+	a.listener.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.waiting {
+		c.close()
+	}
+	a.waiting = nil
+}
+
+// hostOf returns the peer's host.
+func hostOf(c net.Conn) string { return hostIn(c.RemoteAddr().String()) }
+
+// hostIn returns the host of an address, or the whole address if it has no port.
+func hostIn(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
 }
