@@ -359,3 +359,22 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+func TestAFormerCoordinatorAsksNobody(t *testing.T) {
+	for _, leads := range []bool{true, false} {
+		c := newLedCluster(t, 3, "3", 9)
+		m := c.members["3"]
+		ack := &election.Message{Kind: election.Ack, Election: "default", From: "1", To: "3", Token: m.view,
+			Shares: &election.Shares{Stamp: m.c.office.peers["1"].stamp + 1, Version: m.c.office.peers["1"].version + 1}}
+		if !leads {
+			m.view = election.Token{} // with the acknowledgement its core finds that it was stopped
+		}
+		sent := false
+		for _, a := range m.c.Step(c.now, election.Event{Kind: election.Received, Message: ack}) {
+			sent = sent || a.Kind == election.Send && a.Message.Kind == election.Named
+		}
+		if sent != leads {
+			t.Errorf("it leads: %v, and asks: %v", leads, sent)
+		}
+	}
+}

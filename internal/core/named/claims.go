@@ -142,9 +142,14 @@ func (o *office) ask(p *peer) {
 	o.c.send(p.id, &frame{Op: opAsk})
 }
 
-// acked applies a member's acknowledgement.
-func (o *office) acked(from election.ID, s *election.Shares) {
-	p := o.peerOf(from)
+// acked applies a member's acknowledgement, after the Core has: if a stall has just ended leadership,
+// nothing is requested any more.
+func (o *office) acked(m *election.Message) {
+	s := m.Shares
+	if s == nil || !same(m.Token, o.token) || !same(o.c.coordinator(), o.token) {
+		return
+	}
+	p := o.peerOf(m.From)
 	if p.reported && s.Stamp > p.stamp {
 		o.heard(p, s.Stamp)
 	}

@@ -120,9 +120,12 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 		}
 	}
 	c.forward(&ev)
-	if named {
+	switch {
+	case named:
 		c.follow()
 		c.receive(msg)
+	case ev.Kind == election.Received && msg.Kind == election.Ack && c.office != nil:
+		c.office.acked(msg)
 	}
 	return c.finish()
 }
@@ -371,7 +374,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	return &out
 }
 
-// hears applies that part of a heartbeat, an acknowledgement or a resignation.
+// hears applies that part of a heartbeat or a resignation.
 func (c *Core) hears(m *election.Message) {
 	s := m.Shares
 	switch {
@@ -383,16 +386,13 @@ func (c *Core) hears(m *election.Message) {
 	if s == nil || !c.view.Defined() || !same(m.Token, c.view) {
 		return
 	}
-	switch {
-	case m.Kind == election.Beat && c.office == nil && m.From == c.view.Leader.ID:
+	if m.Kind == election.Beat && c.office == nil && m.From == c.view.Leader.ID {
 		c.vouched(s.Echo)
 		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {
 			c.ask()
 		} else if c.welcomed {
 			c.ordered() // while there is time: a new coordinator begins with it
 		}
-	case m.Kind == election.Ack && c.office != nil:
-		c.office.acked(m.From, s)
 	}
 }
 
