@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +25,8 @@ func newMembersCommand(e cli.Env) *cobra.Command {
 		Short: "List, add or remove members",
 		Long: `members lists the members as the agent asked sees them; add and remove change the list.
 The states are those that the leader publishes. LAST SEEN is when the agent asked last received a
-message from a member; it is "-" between two followers, which exchange none while idle.
+message from a member; it is "-" between two followers, which exchange none while idle. EPOCH is
+that of the last token that a member acknowledged: "-" is one that the agent asked did not learn.
 MARK marks the leader, and the member asked. METADATA is what members publish (--meta).`,
 		Example: "  batuta members --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *Command, c *api.Client) error {
@@ -56,7 +59,7 @@ func (a *Command) printMembers(s api.Status) error {
 		case !m.LastSeen.IsZero():
 			heard = ago(m.LastSeen.Time)
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, mark(s, m.ID), m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s", m.ID, mark(s, m.ID), m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), cmp.Or(strings.TrimLeft(strconv.FormatUint(m.Epoch, 10), "0"), "-"), heard)
 		if reaps && m.ReapedAt.IsZero() {
 			fmt.Fprint(out, "\t-")
 		} else if reaps {

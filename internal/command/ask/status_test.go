@@ -61,7 +61,7 @@ func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 	var b strings.Builder
 	a := Command{Env: cli.Env{Stdout: &b}}
 	before := api.Stamp{Time: time.Now().Add(-88 * time.Second)}
-	if err := a.printMembers(api.Status{Members: []api.Member{{ID: "1", State: "up", LastSeen: before, Indirect: true}, {ID: "2", State: "down", LastSeen: before}, {ID: "3", State: "added"}}}); err != nil {
+	if err := a.printMembers(api.Status{Members: []api.Member{{ID: "1", Address: "h:1", State: "up", LastSeen: before, Indirect: true}, {ID: "2", State: "down", LastSeen: before}, {ID: "3", State: "added"}}}); err != nil {
 		t.Fatal(err)
 	}
 	rows := strings.Split(b.String(), "\n")
@@ -69,5 +69,8 @@ func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 		if !strings.HasSuffix(rows[i], want) || i == 1 && strings.Contains(rows[i], "ago") {
 			t.Errorf("%q does not say %q", rows[i], want)
 		}
+	}
+	if epoch := strings.Fields(rows[1])[6]; epoch != "-" { // of a follower under quorum no follower learns it
+		t.Errorf("an unknown epoch is shown as %s", epoch)
 	}
 }

@@ -205,6 +205,14 @@ func TestTheDashboardShowsALease(t *testing.T) {
 
 	follower := open(t, browser(t), "http://"+members["1"].http+"/?lang=es", gone...)
 	follower.until("document.querySelector('#lease-words').textContent.startsWith('Este miembro prometió a 3')")
+	// What member 2 acknowledged is not known there: neither a number nor a member that lags.
+	follower.until("document.querySelectorAll('#rows tr').length === 3 && document.querySelectorAll('#rows tr')[1].children[3].textContent === '—'")
+	eval[any](follower, `import('/ui/picture.js').then(({ draw }) => {
+		const root = document.createElement('div'), member = (id, epoch, indirect) => ({ id, epoch, indirect, state: 'up', address: 'h:' + id })
+		draw(root, { id: '1', leader: '4', epoch: 7, since: '2026-01-01T00:00:00Z', members: [member('1', 7), member('2', 0, true), member('3', 6, true), member('4', 7)] }, [], '')
+		window.lagging = [...root.querySelectorAll('.node.behind .id')].map(x => x.textContent).join()
+	}), 0`)
+	follower.until("window.lagging === '3'")
 
 	members["1"].kill()
 	members["2"].kill()

@@ -187,7 +187,7 @@ class Dashboard {
       cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.leader && !s.ready && h('span', { class: 'tag' }, t('servesNot')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
       cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: reason(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
       cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, reason(s.standing_why))),
-      cell('epoch', 'number', count(m.epoch)), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
+      cell('epoch', 'number', m.epoch ? count(m.epoch) : t('unknown')), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
     ]
     if (old.length === 9) { // keep the buttons, which may have the focus
       cells.forEach((c, i) => old[i].replaceWith(c))

@@ -54,7 +54,7 @@ function ring(edges, members, places) {
 
 function node(m, status, { x, y }, r, n) {
   const leads = m.id === status.leader, self = m.id === status.id
-  const behind = !leads && m.state === 'up' && !self && status.epoch > m.epoch && Date.now() - Date.parse(status.since) > 1500 // its word takes a beat
+  const behind = !leads && m.state === 'up' && !self && (m.epoch || !m.indirect) && status.epoch > m.epoch && Date.now() - Date.parse(status.since) > 1500 // its word takes a beat
   const below = y > height / 2 + 12
   const words = leads ? t('leads') : m.state === 'up' ? (m.standing && m.standing !== 'eligible' ? t(m.standing).replace(/^no: /, '') : behind ? t('behind') : t('follows')) : t(m.state)
   const shown = m.id.length > 9 ? m.id.slice(0, 8) + '…' : m.id
