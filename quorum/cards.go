@@ -38,7 +38,7 @@ type cards struct {
 // cardFrom handles a peer's card.
 func (c *cards) cardFrom(p *peer, data []byte) error {
 	var its card
-	if decoding.Unmarshal(data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
+	if encoding.Unmarshal(data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
 		return nil
 	}
 	if ours := c.founding(); its.Digest != 0 && ours != 0 && its.Digest != ours {

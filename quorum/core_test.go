@@ -254,7 +254,7 @@ func TestNothingIsPromisedBeforeItsLengthIsOnDisk(t *testing.T) {
 			continue
 		}
 		s := self{}
-		if err := decoding.Unmarshal(r[1:], &s); err != nil || s.Promise != n.cores["1"].t {
+		if err := encoding.Unmarshal(r[1:], &s); err != nil || s.Promise != n.cores["1"].t {
 			t.Fatalf("record %d holds a promise of %v (%v), want T", i, s.Promise, err)
 		}
 		s.Promise = 0

@@ -208,7 +208,7 @@ func (c *Core) reseat() {
 // seated handles a newcomer's number: the member belongs to the cluster now.
 func (c *Core) seated(p *peer, m *election.Message) {
 	var s seat
-	if c.node != nil || c.busy() || decoding.Unmarshal(m.Data, &s) != nil || checkSeat(s) != nil || s.ID != c.cfg.Self.ID || s.Disk != c.me.Disk {
+	if c.node != nil || c.busy() || encoding.Unmarshal(m.Data, &s) != nil || checkSeat(s) != nil || s.ID != c.cfg.Self.ID || s.Disk != c.me.Disk {
 		return
 	}
 	c.me = self{Number: s.Number, ID: s.ID, Disk: s.Disk, Settled: true, Promise: c.t}

@@ -90,7 +90,7 @@ func (c *changes) fulfilled(ch change) bool {
 // changeAsked handles a peer's request for a change.
 func (c *changes) changeAsked(m *election.Message) (goes bool) {
 	var ch change
-	if decoding.Unmarshal(m.Data, &ch) != nil || checkChange(ch, c.cfg.Self.ID.Kind()) != nil || !c.leads() {
+	if encoding.Unmarshal(m.Data, &ch) != nil || checkChange(ch, c.cfg.Self.ID.Kind()) != nil || !c.leads() {
 		return false
 	}
 	return c.wish(ch)

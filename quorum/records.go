@@ -86,10 +86,10 @@ func (s *stored) take(r []byte) error {
 	body := r[1:]
 	switch r[0] {
 	case recordSelf:
-		return decoding.Unmarshal(body, &s.self)
+		return encoding.Unmarshal(body, &s.self)
 	case recordDisk:
 		var d disk
-		if err := decoding.Unmarshal(body, &d); err != nil {
+		if err := encoding.Unmarshal(body, &d); err != nil {
 			return err
 		}
 		s.disks[d.Number] = d.Disk

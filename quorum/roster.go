@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxamacker/cbor/v2"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/codec"
 )
 
 // MaxMembers bounds the members of a cluster, observers included: each heartbeat goes to all.
@@ -136,20 +136,7 @@ func (r *roster) drop(number uint64) {
 	r.sort()
 }
 
-var encoding, decoding = codec()
-
-func codec() (cbor.EncMode, cbor.DecMode) {
-	enc, err := cbor.CoreDetEncOptions().EncMode()
-	if err != nil {
-		panic(err) // our own options are wrong
-	}
-	dec, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxNestedLevels: 8, MaxArrayElements: 4 * MaxMembers, MaxMapPairs: 64}.DecMode()
-	if err != nil {
-		panic(err) // our own options are wrong
-	}
-	return enc, dec
-}
+var encoding = codec.New(4 * MaxMembers)
 
 func encode(v any) []byte {
 	data, err := encoding.Marshal(v)
@@ -163,7 +150,7 @@ func encode(v any) []byte {
 // use.
 func decodeRoster(data []byte, conf *pb.ConfState) (roster, error) {
 	var r roster
-	if err := decoding.Unmarshal(data, &r); err != nil {
+	if err := encoding.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("the list of members: %w", err)
 	}
 	if len(r.Seats) > MaxMembers || len(r.Gone) > MaxMembers {
@@ -280,7 +267,7 @@ func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
 		return nil, nil
 	}
 	var s seat
-	if len(cc.GetChanges()) > 1 || decoding.Unmarshal(cc.GetContext(), &s) != nil || checkSeat(s) != nil || cc.GetChanges()[0].GetNodeId() != s.Number {
+	if len(cc.GetChanges()) > 1 || encoding.Unmarshal(cc.GetContext(), &s) != nil || checkSeat(s) != nil || cc.GetChanges()[0].GetNodeId() != s.Number {
 		return nil, errUnsound
 	}
 	return &s, nil

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/named/codec"
+	"github.com/batuta-dev/batuta/internal/core/codec"
 )
 
 // op is the kind of a frame.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/named/codec"
+	"github.com/batuta-dev/batuta/internal/core/codec"
 )
 
 // MaxHandovers is how many names may be handed over at a time for the sake of shares: the next

@@ -1,6 +1,6 @@
 //go:build js
 
-// Package codec encodes the messages of a simulation about named elections.
+// Package codec encodes the messages and records of a simulation.
 package codec
 
 import "encoding/json"
