@@ -5,7 +5,7 @@ import rules "github.com/batuta-dev/batuta/internal/superpeer"
 // announce publishes our token by gossip: at once when holder, version or room has changed, early
 // when the figures have, else periodically.
 func (d *driver) announce(a *rules.Announcement) {
-	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanRTT(d.node.Serving())}
+	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanOf(d.node.Serving(), func(l *rules.Lease) float32 { return l.RTT })}
 	age := d.round - d.toldAt
 	old := &d.told
 	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
@@ -45,11 +45,12 @@ func differ(a, b float32) bool {
 	return gap > changedTell*most && gap > 1
 }
 
-func meanRTT(leases []rules.Lease) float32 {
+// meanOf returns the mean of the measured round trips of list; -1: none is measured.
+func meanOf[T any](list []T, rtt func(*T) float32) float32 {
 	sum, k := float32(0), 0
-	for i := range leases {
-		if leases[i].RTT >= 0 {
-			sum += leases[i].RTT
+	for i := range list {
+		if ms := rtt(&list[i]); ms >= 0 {
+			sum += ms
 			k++
 		}
 	}

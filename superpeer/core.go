@@ -3,6 +3,7 @@ package superpeer
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -35,12 +36,12 @@ type core struct {
 	notices  []notice                   // of this round; outside the core, of up to askEvery rounds ago
 	turn     uint64
 
-	asking   chan struct{} // holds a token while no node is being asked
-	merging  chan struct{} // likewise
-	asks     string        // the node that is being asked
-	superAt  rules.Round   // when a live super peer last sent or was mentioned
-	askedAt  rules.Round   // when a node last asked us for its list
-	patience rules.Round   // rounds without super peers before this node creates a core
+	asking   atomic.Bool // a node is being asked
+	merging  atomic.Bool // likewise
+	asks     string      // the node that is being asked
+	superAt  rules.Round // when a live super peer last sent or was mentioned
+	askedAt  rules.Round // when a node last asked us for its list
+	patience rules.Round // rounds without super peers before this node creates a core
 }
 
 // Parameters of a node with a core, in rounds except where noted.
@@ -62,10 +63,7 @@ const (
 
 func newCore(d *driver) *core {
 	c := &core{d: d, m: d.m, unserved: map[rules.Peer]rules.Round{}}
-	c.asking, c.merging = make(chan struct{}, 1), make(chan struct{}, 1)
-	c.asking <- struct{}{}
-	c.merging <- struct{}{}
-	c.askedAt, c.patience = -askedLately, foundAfter+rules.Round(d.next()%(2*foundAfter))
+	c.askedAt, c.patience = -askedLately, foundAfter+rules.Round(d.draw.Next()%(2*foundAfter))
 	return c
 }
 
@@ -193,7 +191,7 @@ func (c *core) doors(from rules.Peer) (list []string) {
 	known := c.m.book.snapshot()
 	for range maxDoors {
 		if len(known) > 0 {
-			add(c.m.peers.of(known[c.d.next()%uint64(len(known))].holder))
+			add(c.m.peers.of(known[c.d.draw.Next()%uint64(len(known))].holder))
 		}
 	}
 	if len(list) == 0 {
@@ -264,7 +262,7 @@ func (c *core) leave() {
 func (c *core) outside(now rules.Round) {
 	d := c.d
 	if len(c.notices) > 0 {
-		if k, ok := c.m.peers.of(c.notices[d.next()%uint64(len(c.notices))].holder); ok {
+		if k, ok := c.m.peers.of(c.notices[d.draw.Next()%uint64(len(c.notices))].holder); ok {
 			d.watch(k)
 		}
 	}
@@ -290,8 +288,8 @@ func (c *core) inside(now rules.Round) {
 		return
 	}
 	size := c.m.peers.listing()
-	luck := float64(d.next()>>11) / (1 << 53)
-	addr, share := c.m.peers.retry(d.next())
+	luck := d.draw.Unit()
+	addr, share := c.m.peers.retry(d.draw.Next())
 	switch lost := now/rejoinEvery%2 == 0 && addr != ""; {
 	case lost && luck < max(share, 2/float64(size)):
 		c.ask(addr)
@@ -299,9 +297,8 @@ func (c *core) inside(now rules.Round) {
 		c.ask(c.somebody())
 	}
 	if now >= d.compare {
-		n := uint64(max(minCompare, size))
-		d.compare = now + rules.Round(n/2+d.next()%n)
-		c.merge(c.m.peers.member(d.next()))
+		d.compare = now + d.gap(size)
+		c.merge(c.m.peers.member(d.draw.Next()))
 	}
 }
 
@@ -315,16 +312,16 @@ func (c *core) somebody() string {
 		switch c.turn % 3 {
 		case 0:
 			if join := c.m.others(); len(join) > 0 {
-				return join[d.next()%uint64(len(join))]
+				return join[d.draw.Next()%uint64(len(join))]
 			}
 		case 1:
 			if n := len(c.notices); n > 0 && c.list == nil {
-				if k, ok := c.m.peers.of(c.notices[d.next()%uint64(n)].holder); ok {
+				if k, ok := c.m.peers.of(c.notices[d.draw.Next()%uint64(n)].holder); ok {
 					return k.Address
 				}
 			}
 		default:
-			if k := c.m.peers.some(d.next(), false); k != nil {
+			if k := c.m.peers.some(d.draw.Next(), false); k != nil {
 				return k.Address
 			}
 		}
@@ -334,26 +331,22 @@ func (c *core) somebody() string {
 
 // ask exchanges lists with the node at addr; read handles the answer.
 func (c *core) ask(addr string) {
-	if c.once(addr, c.m.list, c.asking) {
+	if c.m.compare(addr, c.m.list, &c.asking) {
 		c.asks = addr
 	}
 }
 
 // merge joins our core with that of the node at addr.
-func (c *core) merge(addr string) { c.once(addr, c.list, c.merging) }
+func (c *core) merge(addr string) { c.m.compare(addr, c.list, &c.merging) }
 
-func (c *core) once(addr string, list *memberlist.Memberlist, token chan struct{}) bool {
-	if addr == "" || addr == c.m.Address() || list == nil {
-		return false
-	}
-	select {
-	case <-token:
-	default:
+// compare exchanges lists with the node at addr, unless busy or without list or addr.
+func (m *Member) compare(addr string, list *memberlist.Memberlist, busy *atomic.Bool) bool {
+	if addr == "" || addr == m.Address() || list == nil || !busy.CompareAndSwap(false, true) {
 		return false
 	}
 	go func() {
 		_, _ = list.Join([]string{addr}) // no answer: it is gone
-		token <- struct{}{}
+		busy.Store(false)
 	}()
 	return true
 }

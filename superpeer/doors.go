@@ -114,13 +114,6 @@ func (d *door) LocalState(bool) []byte { return d.m.know() }
 // MergeRemoteState implements [memberlist.Delegate].
 func (d *door) MergeRemoteState(b []byte, _ bool) { d.NotifyMsg(b) }
 
-// shutdown ends the core's memberlist, if it exists.
-func (c *core) shutdown() {
-	if c.list != nil {
-		_ = c.list.Shutdown() // the fork owns the transport
-	}
-}
-
 // unnamed is a transport that only uses addresses.
 type unnamed struct{ memberlist.Transport }
 

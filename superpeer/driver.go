@@ -3,6 +3,7 @@ package superpeer
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
@@ -25,7 +26,7 @@ type driver struct {
 	self  uid
 	peer  rules.Peer // our own handle
 	node  rules.Node
-	draw  uint64 // of the driver's own choices
+	draw  rules.Draw // of the driver's own choices
 	ring  *router
 	out   rules.Actions
 	local []rules.Message
@@ -53,7 +54,7 @@ type driver struct {
 	probed  chan probe
 	calls   chan func()
 	compare rules.Round
-	rejoin  chan struct{} // holds a token while no lost node is being retried
+	rejoin  atomic.Bool // a lost node is being retried
 	asked   map[uid]chan<- []Client
 }
 
@@ -68,20 +69,14 @@ type router struct{ *rules.Ring }
 
 func newDriver(m *Member, self uid, seed uint64) *driver {
 	d := &driver{
-		m: m, self: self, draw: rules.Mix(seed + 77), ring: &router{rules.NewRing(nil)},
+		m: m, self: self, draw: rules.Draw(rules.Mix(seed + 77)), ring: &router{rules.NewRing(nil)},
 		charged: map[int32]bool{}, fence: fence{}, claims: claims{}, probing: map[rules.Peer]bool{}, trips: trips{},
 		streams: make(chan struct{}, maxStreams), inbox: make(chan []byte, inboxSize),
-		probed: make(chan probe, maxProbing), calls: make(chan func()), rejoin: make(chan struct{}, 1),
+		probed: make(chan probe, maxProbing), calls: make(chan func()),
 		asked: map[uid]chan<- []Client{}, round: -1,
 	}
-	d.rejoin <- struct{}{}
 	d.group = &full{d: d}
 	return d
-}
-
-func (d *driver) next() uint64 {
-	d.draw += 0x9e3779b97f4a7c15
-	return rules.Mix(d.draw)
 }
 
 // start creates the Node once memberlist has listed us.
@@ -91,7 +86,7 @@ func (d *driver) start() {
 		d.cfg.Router = &picker{d.ring, c}
 	}
 	d.peer = d.m.peers.handle(d.self)
-	d.node = rules.New(&d.cfg, d.peer, uint64(d.self), d.next())
+	d.node = rules.New(&d.cfg, d.peer, uint64(d.self), d.draw.Next())
 	d.began = time.Now()
 	d.publish()
 }
@@ -100,7 +95,7 @@ func (d *driver) start() {
 func (d *driver) run(ctx context.Context) {
 	defer close(d.m.done)
 	step := d.m.cfg.Round / ticks
-	first := time.NewTimer(time.Duration(d.next() % uint64(step)))
+	first := time.NewTimer(time.Duration(d.draw.Next() % uint64(step)))
 	defer first.Stop()
 	select {
 	case <-first.C:

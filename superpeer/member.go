@@ -280,30 +280,28 @@ func (m *Member) Reload() error {
 
 // Close leaves the overlay, announces that, and ends the member. Clients turn to their deputies.
 func (m *Member) Close() error {
-	m.closing.Do(func() {
-		m.cancel()
-		<-m.done
+	m.end(func() {
 		if m.core != nil {
 			m.core.part()
-			m.core.shutdown()
 		}
-		left := m.list.Leave(min(2*m.cfg.Round, time.Second))
-		m.closed = m.list.Shutdown()
-		if left != nil {
-			m.cfg.Logger.Debug("leave", "error", left)
+		if err := m.list.Leave(min(2*m.cfg.Round, time.Second)); err != nil {
+			m.cfg.Logger.Debug("leave", "error", err)
 		}
-		m.events.End()
 	})
 	return m.closed
 }
 
 // Kill ends the member without an announcement, as a crash does. It is for tests.
-func (m *Member) Kill() {
+func (m *Member) Kill() { m.end(func() {}) }
+
+// end ends the member, once; part comes before its lists end.
+func (m *Member) end(part func()) {
 	m.closing.Do(func() {
 		m.cancel()
 		<-m.done
-		if m.core != nil {
-			m.core.shutdown()
+		part()
+		if m.core != nil && m.core.list != nil {
+			_ = m.core.list.Shutdown() // the fork owns the transport
 		}
 		m.closed = m.list.Shutdown()
 		m.events.End()

@@ -116,7 +116,7 @@ func (p *peers) sweep(now rules.Round, pinned map[uid]bool) {
 func (p *peers) unlist(u uid, k *known) {
 	met := *k
 	met.listed = false
-	p.byUID[u], p.byPeer[k.peer] = &met, &met
+	p.put(u, &met)
 	p.gone = append(p.gone, u)
 }
 
@@ -129,7 +129,7 @@ func (p *peers) unlistAll(now rules.Round) {
 		if k.listed {
 			met := *k
 			met.listed, met.seen = false, max(k.seen, now)
-			p.byUID[u], p.byPeer[k.peer] = &met, &met
+			p.put(u, &met)
 		}
 	}
 	p.changed++

@@ -47,12 +47,7 @@ const metaVersion = 1
 var methods = []rules.Method{rules.Tokens, rules.Textbook, rules.Prefix, rules.PrefixExact, rules.Random}
 
 func (m *meta) encode() []byte {
-	b := []byte{metaVersion, 0}
-	for i, name := range methods {
-		if name == m.method {
-			b[1] = byte(i)
-		}
-	}
+	b := []byte{metaVersion, byte(max(0, slices.Index(methods, m.method)))}
 	if m.core {
 		b[1] |= coreBit
 	}

@@ -14,11 +14,11 @@ const (
 // node the same for any number of nodes, some 240 bytes a round.
 const minCompare = 20
 
-// gap returns the number of rounds until the next comparison, randomized so that nodes do not
-// compare at the same time.
-func (d *driver) gap() rules.Round {
-	n := uint64(max(minCompare, d.size))
-	return rules.Round(n/2 + d.next()%n)
+// gap returns the number of rounds until the next comparison of a list of that size, randomized so
+// that nodes do not compare at the same time.
+func (d *driver) gap(size int) rules.Round {
+	n := uint64(max(minCompare, size))
+	return rules.Round(n/2 + d.draw.Next()%n)
 }
 
 // reunite tries to reach a lost node, or an address to join by: a partition may have ended. The
@@ -27,30 +27,21 @@ func (d *driver) reunite(now rules.Round) {
 	if now%rejoinEvery != 0 {
 		return
 	}
-	addr, share := d.m.peers.retry(d.next())
+	addr, share := d.m.peers.retry(d.draw.Next())
 	if d.size == 1 && len(d.m.cfg.Join) > 0 {
-		addr, share = d.m.cfg.Join[d.next()%uint64(len(d.m.cfg.Join))], 1
+		addr, share = d.m.cfg.Join[d.draw.Next()%uint64(len(d.m.cfg.Join))], 1
 	}
 	if d.missed && now%compareEvery == 0 {
 		d.missed = false
-		addr, share = d.m.peers.member(d.next()), 1
+		addr, share = d.m.peers.member(d.draw.Next()), 1
 	}
-	if d.compare == 0 {
-		d.compare = now + d.gap()
-	} else if now >= d.compare {
-		d.compare = now + d.gap()
-		addr, share = d.m.peers.member(d.next()), 1
+	if first := d.compare == 0; first || now >= d.compare {
+		d.compare = now + d.gap(d.size)
+		if !first {
+			addr, share = d.m.peers.member(d.draw.Next()), 1
+		}
 	}
-	if addr == "" || float64(d.next()>>11)/(1<<53) > max(share, 2/float64(d.size)) || addr == d.m.Address() {
-		return
+	if addr != "" && d.draw.Unit() <= max(share, 2/float64(d.size)) {
+		d.m.compare(addr, d.m.list, &d.rejoin)
 	}
-	select {
-	case <-d.rejoin:
-	default:
-		return
-	}
-	go func() {
-		_, _ = d.m.list.Join([]string{addr}) // no answer: it is gone
-		d.rejoin <- struct{}{}
-	}()
 }

@@ -74,12 +74,12 @@ type Traffic struct {
 // Status returns the present state.
 func (m *Member) Status() (s Status) {
 	v := m.view.Load()
-	cfg := m.cfg.node(rules.NewRing(nil))
+	cfg, c := m.cfg.node(rules.NewRing(nil)), &m.counts
 	s = Status{
 		ID: v.self.ID, Overlay: m.cfg.Overlay, Address: m.Address(), Method: string(m.cfg.Method), Fraction: m.cfg.Fraction, Membership: string(m.cfg.Membership),
 		SuperPeer: v.super, Home: v.home, RTT: round3(v.rtt), Clients: len(v.clients), Capacity: m.cfg.Capacity,
 		Nodes: v.nodes, Wanted: cfg.Count(v.nodes), Round: m.cfg.Round.Seconds(), Encrypted: m.ring != nil,
-		Traffic: m.counts.read(),
+		Traffic: Traffic{c.sent.Load(), c.received.Load(), c.bytesOut.Load(), c.bytesIn.Load(), c.probes.Load(), c.refused.Load(), c.dropped.Load()},
 	}
 	if v.super {
 		s.Token, s.Version = &v.token, v.version
@@ -97,38 +97,16 @@ func (m *Member) Status() (s Status) {
 	return s
 }
 
-func (c *counters) read() Traffic {
-	return Traffic{c.sent.Load(), c.received.Load(), c.bytesOut.Load(), c.bytesIn.Load(), c.probes.Load(), c.refused.Load(), c.dropped.Load()}
-}
-
 // heard returns all known super peers, with this node's present load.
 func (m *Member) heard(v *view) []notice {
 	kept := slices.DeleteFunc(m.book.snapshot(), func(n notice) bool { return n.holder == m.peers.self })
 	if v.super {
-		own := notice{holder: m.peers.self, load: int32(len(v.clients)), mean: meanOf(v.clients)}
-		own.Token, own.At = v.token, m.position()
+		own := notice{holder: m.peers.self, load: int32(len(v.clients)), mean: meanOf(v.clients, func(c *Client) float32 { return float32(c.RTT) })}
+		at := m.place.Coordinate()
+		own.Token, own.At = v.token, at.Position()
 		kept = append(kept, own)
 	}
 	return kept
-}
-
-func (m *Member) position() rules.Position {
-	c := m.place.Coordinate()
-	return c.Position()
-}
-
-func meanOf(clients []Client) float32 {
-	sum, k := 0.0, 0
-	for i := range clients {
-		if clients[i].RTT >= 0 {
-			sum += clients[i].RTT
-			k++
-		}
-	}
-	if k == 0 {
-		return -1
-	}
-	return float32(sum / float64(k))
 }
 
 // evenLoads is the least value of Jain's index of fairness at which loads count as even: below one

@@ -28,7 +28,7 @@ func (c *core) passOn(w *message) (told [][]byte) {
 	near := nearOf(c.notices, &at, &c.d.cfg.Metric)
 	k := near[(int(c.d.round)+int(w.Slot))%len(near)]
 	told = append(told, c.notices[k].encode())
-	if other := int(c.d.next() % uint64(n)); other != k {
+	if other := int(c.d.draw.Next() % uint64(n)); other != k {
 		told = append(told, c.notices[other].encode())
 	}
 	return told

@@ -153,13 +153,11 @@ func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 	if p.most > 0 && w.From != p.self && (w.To == 0 || w.To == p.self) {
 		p.meet(&w, l.now)
 	}
-	p.mu.Lock()
-	from := p.byUID[w.From]
-	p.mu.Unlock()
+	from, listed := p.of(w.From)
 	switch {
 	case w.From == p.self:
 		return m, errBad{"it names this node as its sender"}
-	case from == nil:
+	case !listed:
 		return m, errStranger
 	case w.To != 0 && w.To != p.self:
 		return m, errBad{"it was for another"}

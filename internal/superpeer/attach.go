@@ -88,13 +88,13 @@ func (c *client) wake(s *self, now Round, out *Actions) {
 func (c *client) look(s *self, now Round, out *Actions) {
 	c.lookGap = min(2*c.lookGap, maxLookGap)
 	c.lookedAt = now
-	c.lookAt = now + 1 + Round(s.rng.below(int(c.lookGap)))
+	c.lookAt = now + 1 + Round(s.rng.Below(int(c.lookGap)))
 	if s.cfg.Method.ranged() {
 		c.skip = 0
 		c.seekRange(s, now, out)
 		return
 	}
-	q := Query{Near: maxProbes, At: s.at, Seed: s.rng.next()}
+	q := Query{Near: maxProbes, At: s.at, Seed: s.rng.Next()}
 	if !s.cfg.Metric.Exact {
 		q.Near, q.Sample = 16, 2
 	}
@@ -112,7 +112,7 @@ func (c *client) lookSoon(now Round) {
 
 func (c *client) lookAgain(s *self, now Round) {
 	c.lookGap = min(c.lookGap, calmGap)
-	c.lookAt = min(c.lookAt, now+1+Round(s.rng.below(calmGap)))
+	c.lookAt = min(c.lookAt, now+1+Round(s.rng.Below(calmGap)))
 }
 
 // orphaned leaves a home that has ended and turns to the deputy.
@@ -214,7 +214,7 @@ func (c *client) accepted(s *self, now Round, m *Message, out *Actions) {
 		c.homeRTT = k.rtt
 	}
 	// The first renewal comes early, to spread the renewals over the rounds.
-	c.renewAt = now + 1 + Round(s.rng.below(int(s.cfg.Renew)))
+	c.renewAt = now + 1 + Round(s.rng.Below(int(s.cfg.Renew)))
 	c.lookAgain(s, now)
 }
 
@@ -288,7 +288,7 @@ func (c *client) moved(s *self, now Round, m *Message, out *Actions) {
 	}
 	c.forget(c.home)
 	c.home, c.homeVersion, c.slot, c.homeRTT = m.From, m.Version, m.Slot, m.RTT
-	c.awaiting, c.renewAt = false, now+1+Round(s.rng.below(int(s.cfg.Renew)))
+	c.awaiting, c.renewAt = false, now+1+Round(s.rng.Below(int(s.cfg.Renew)))
 	c.lookAgain(s, now)
 	if m.RTT < 0 {
 		c.measure(m.From, m.Token, 0, out)

@@ -39,7 +39,7 @@ func (c *client) learn(s *self, list []Announcement, out *Actions) {
 	if !s.cfg.Metric.Exact {
 		// Estimated positions mislead: any of the near holders may be the nearest.
 		for i := range fresh {
-			j := i + s.rng.below(len(fresh)-i)
+			j := i + s.rng.Below(len(fresh)-i)
 			fresh[i], fresh[j] = fresh[j], fresh[i]
 		}
 	}

@@ -128,9 +128,9 @@ func (l leases) middle(s *self) Position {
 
 // farOff returns, of three random clients, the client with the longest round trip.
 func (l leases) farOff(s *self) int {
-	far := s.rng.below(len(l))
+	far := s.rng.Below(len(l))
 	for range 2 {
-		if i := s.rng.below(len(l)); l[i].RTT > l[far].RTT {
+		if i := s.rng.Below(len(l)); l[i].RTT > l[far].RTT {
 			far = i
 		}
 	}
@@ -142,7 +142,7 @@ func (l leases) farOff(s *self) int {
 func (l leases) loneliest(s *self) int {
 	best, most := -1, float32(-1)
 	for range 6 {
-		i := s.rng.below(len(l))
+		i := s.rng.Below(len(l))
 		gain := float32(0)
 		for k := range l {
 			gain += max(0, l[k].RTT-s.cfg.Metric.Estimate(&l[i].At, &l[k].At))

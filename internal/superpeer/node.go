@@ -21,7 +21,7 @@ type promise struct {
 // New makes a node that has just started. cfg must be valid and stays shared; key is its identifier
 // on the router's ring, seed determines its random choices.
 func New(cfg *Config, peer Peer, key, seed uint64) Node {
-	return Node{self: self{cfg: cfg, peer: peer, key: key, rng: draw(seed)}, client: newClient()}
+	return Node{self: self{cfg: cfg, peer: peer, key: key, rng: Draw(seed)}, client: newClient()}
 }
 
 // Locate sets the node's position. Call it before the first step and when the position has changed.
@@ -61,14 +61,6 @@ func (n *Node) HomeRTT() float32 {
 		return -1
 	}
 	return n.client.homeRTT
-}
-
-// Moves returns how often the token that the node holds has moved so far.
-func (n *Node) Moves() int {
-	if n.hold == nil {
-		return 0
-	}
-	return int(n.hold.moves)
 }
 
 // Charged makes the node the registrar of token, by the router. It waits for the holder, if there

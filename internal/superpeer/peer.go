@@ -63,17 +63,21 @@ func length(v [MaxDims]float32) float32 {
 	return float32(math.Sqrt(float64(v[0]*v[0] + v[1]*v[1] + v[2]*v[2] + v[3]*v[3])))
 }
 
-// draw is a small seeded generator (splitmix64: Steele, Lea, Flood, OOPSLA 2014): eight bytes a
-// node, while math/rand would take thousands.
-type draw uint64
+// Draw is a small seeded generator (splitmix64: Steele, Lea, Flood, OOPSLA 2014): eight bytes a
+// node, while math/rand would take thousands. Any seed is good.
+type Draw uint64
 
-func (d *draw) next() uint64 {
+// Next returns a number of 64 random bits.
+func (d *Draw) Next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	return Mix(uint64(*d))
 }
 
-// below returns a number from 0 to n-1.
-func (d *draw) below(n int) int { return int(d.next() % uint64(n)) }
+// Below returns a number from 0 to n-1.
+func (d *Draw) Below(n int) int { return int(d.Next() % uint64(n)) }
+
+// Unit returns a number in [0, 1).
+func (d *Draw) Unit() float64 { return float64(d.Next()>>11) / (1 << 53) }
 
 // Mix spreads the bits of x over 64: splitmix64's finalizer, used to derive a random number from a
 // number.
@@ -87,7 +91,7 @@ func Mix(x uint64) uint64 {
 type self struct {
 	cfg  *Config
 	key  uint64
-	rng  draw
+	rng  Draw
 	peer Peer
 	size int32 // nodes in the overlay, as last reported
 	at   Position

@@ -1,6 +1,7 @@
 package superpeer
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -65,13 +66,7 @@ func NewRing(places []Place) *Ring {
 }
 
 func comparePlaces(a, b Place) int {
-	switch {
-	case a.Key != b.Key && a.Key < b.Key:
-		return -1
-	case a.Key != b.Key:
-		return 1
-	}
-	return int(a.Peer) - int(b.Peer)
+	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Peer, b.Peer))
 }
 
 // Owner implements [Router].
@@ -79,16 +74,8 @@ func (r *Ring) Owner(key uint64) (Peer, bool) {
 	if len(r.places) == 0 {
 		return None, false
 	}
-	i, _ := slices.BinarySearchFunc(r.places, key, func(p Place, k uint64) int {
-		if p.Key < k {
-			return -1
-		}
-		return 1 // also if equal: the first of equals is needed
-	})
-	if i == len(r.places) {
-		i = 0
-	}
-	return r.places[i].Peer, true
+	i, _ := slices.BinarySearchFunc(r.places, key, func(p Place, k uint64) int { return cmp.Compare(p.Key, k) })
+	return r.places[i%len(r.places)].Peer, true
 }
 
 // Change removes the processes for which left is true from the ring and adds joined, in a single

@@ -18,9 +18,9 @@ func TestPrefixBits(t *testing.T) {
 
 // The exact-N ranges are the source's prefixes when N is a power of two.
 func TestRangesArePrefixesForPowersOfTwo(t *testing.T) {
-	d := draw(1)
+	d := Draw(1)
 	for range 1000 {
-		p := d.next()
+		p := d.Next()
 		r := RangeOf(p, 32)
 		if r != int(p>>59) {
 			t.Fatalf("RangeOf(%#x, 32) = %d, want the first five bits, %d", p, r, p>>59)

@@ -102,9 +102,9 @@ func (r *registrar) nominee(s *self, c *charge) (Peer, bool) {
 		return heir, true
 	}
 	if p, ok := s.cfg.Router.(Picker); ok {
-		return p.Pick(s.rng.next())
+		return p.Pick(s.rng.Next())
 	}
-	return s.cfg.Router.Owner(s.rng.next())
+	return s.cfg.Router.Owner(s.rng.Next())
 }
 
 // maxNominees is how many nodes a registrar asks to take a token in a single round.

@@ -74,7 +74,7 @@ func (h *holder) wake(s *self, now Round, out *Actions) {
 	if h.phase != resting && now >= h.until {
 		h.abandon(s, now)
 	}
-	q := Query{Near: 2*s.cfg.Metric.Dims + 4, Sample: 8, At: s.at, Seed: s.rng.next()}
+	q := Query{Near: 2*s.cfg.Metric.Dims + 4, Sample: 8, At: s.at, Seed: s.rng.Next()}
 	if s.cfg.Capacity > 0 {
 		q.Spare = maxProbes
 	}

@@ -156,7 +156,7 @@ func (h *holder) candidates(s *self) []Peer {
 		for range 2 {
 			add(h.leases.least(list, func(l *Lease) float32 { return known(l.RTT) }))
 		}
-		add(s.rng.below(len(h.leases)))
+		add(s.rng.Below(len(h.leases)))
 		add(h.leases.farOff(s))
 		add(h.leases.farOff(s))
 	}

@@ -21,7 +21,7 @@ func (h *holder) abandon(s *self, now Round) {
 // invalidate each other's calculation.
 func (h *holder) backoff(s *self, now Round) {
 	h.moveGap = min(2*h.moveGap, maxMoveGap)
-	h.moveAt = now + h.moveGap + Round(s.rng.below(int(h.moveGap)+1))
+	h.moveAt = now + h.moveGap + Round(s.rng.Below(int(h.moveGap)+1))
 }
 
 // offer begins phase one.
@@ -98,7 +98,7 @@ func (n *Node) serve(now Round, token int32, version uint32, leases []Lease, out
 	n.free = promise{}
 	n.hold = &holder{
 		token: token, version: version, since: now, leases: leases,
-		target: None, moveAt: now + 2 + Round(n.rng.below(3)), moveGap: 1, jumpGap: 1, ownAlt: -1,
+		target: None, moveAt: now + 2 + Round(n.rng.Below(3)), moveGap: 1, jumpGap: 1, ownAlt: -1,
 		jumpAt: now + n.cfg.Warmup, vacancy: vacancy{at: None},
 	}
 	n.hold.announce(&n.self, out)

@@ -84,19 +84,19 @@ func (w *world) churn(changes []Change) bool {
 
 // portion returns share of the nodes, rounded up or down at random, so that the mean of a small
 // share every round is exact.
-func (w *world) portion(share float64, r *rng) int {
+func (w *world) portion(share float64, r *superpeer.Draw) int {
 	x := share * float64(w.n)
 	k := int(math.Floor(x))
-	if r.unit() < x-float64(k) {
+	if r.Unit() < x-float64(k) {
 		k++
 	}
 	return k
 }
 
-func (w *world) change(leave, join int, r *rng) {
+func (w *world) change(leave, join int, r *superpeer.Draw) {
 	live := w.live()
 	for i := range leave {
-		j := i + r.below(len(live)-i)
+		j := i + r.Below(len(live)-i)
 		live[i], live[j] = live[j], live[i]
 		w.leave(live[i])
 	}

@@ -43,7 +43,7 @@ func newClustered(n int, seed uint64) *geometric {
 		// Sizes fall as 1/rank, as those of cities do (Zipf).
 		total += 1 / float64(i+1)
 		g.clusters = append(g.clusters, cluster{
-			x: side * r.unit(), y: side * r.unit(), sigma: side * (0.01 + 0.03*r.unit()), share: total,
+			x: side * r.Unit(), y: side * r.Unit(), sigma: side * (0.01 + 0.03*r.Unit()), share: total,
 		})
 	}
 	for i := range g.clusters {
@@ -91,10 +91,10 @@ func (g *geometric) at(slot int32) []float32 {
 func (g *geometric) settle(slot int32, seed uint64) {
 	r := seeded(g.seed, 1, seed)
 	p := g.at(slot)
-	u := r.unit()
+	u := r.Unit()
 	for _, c := range g.clusters {
 		for u < c.share {
-			x, y := c.x+c.sigma*r.normal(), c.y+c.sigma*r.normal()
+			x, y := c.x+c.sigma*normal(&r), c.y+c.sigma*normal(&r)
 			if x >= 0 && x < side && y >= 0 && y < side {
 				p[0], p[1] = float32(x), float32(y)
 				return
@@ -102,7 +102,7 @@ func (g *geometric) settle(slot int32, seed uint64) {
 		}
 	}
 	for d := range p {
-		p[d] = float32(side * r.unit())
+		p[d] = float32(side * r.Unit())
 	}
 }
 

@@ -76,15 +76,15 @@ func (g *gossip) hear(q *superpeer.Query, list []superpeer.Announcement, hits []
 	for _, h := range hits {
 		list = append(list, g.visible[h.item])
 	}
-	r := rng(q.Seed)
+	r := superpeer.Draw(q.Seed)
 	if q.Spare > 0 && len(g.roomy) > 0 {
 		for range 2 {
-			list = append(list, g.visible[g.roomy[r.below(len(g.roomy))]])
+			list = append(list, g.visible[g.roomy[r.Below(len(g.roomy))]])
 		}
 	}
 	for range q.Sample {
 		if len(g.visible) > 0 {
-			list = append(list, g.visible[r.below(len(g.visible))])
+			list = append(list, g.visible[r.Below(len(g.visible))])
 		}
 	}
 	return list, hits

@@ -62,7 +62,7 @@ func (w *internet) detours() {
 	r := seeded(w.seed, 8, 0)
 	for a := range k {
 		for b := range a + 1 {
-			d := float32(1.25 + 0.5*math.Exp(0.8*r.normal()))
+			d := float32(1.25 + 0.5*math.Exp(0.8*normal(&r)))
 			w.detour[a*k+b], w.detour[b*k+a] = min(d, 4), min(d, 4)
 		}
 	}
@@ -83,14 +83,14 @@ func (w *internet) grow(n int) int {
 
 func (w *internet) settle(slot int32, seed uint64) {
 	r := seeded(w.seed, 9, seed)
-	u, c := r.unit(), 0
+	u, c := r.Unit(), 0
 	for c < len(w.share)-1 && u >= w.share[c] {
 		c++
 	}
 	w.city[slot] = uint8(c)
 	rad := math.Pi / 180
-	lat := w.cities[c].lat*rad + r.normal()*citySpread/earthRadius
-	lon := w.cities[c].lon*rad + r.normal()*citySpread/earthRadius/math.Cos(lat)
+	lat := w.cities[c].lat*rad + normal(&r)*citySpread/earthRadius
+	lon := w.cities[c].lon*rad + normal(&r)*citySpread/earthRadius/math.Cos(lat)
 	p := w.xyz[3*slot : 3*slot+3]
 	p[0] = float32(math.Cos(lat) * math.Cos(lon))
 	p[1] = float32(math.Cos(lat) * math.Sin(lon))
@@ -98,11 +98,11 @@ func (w *internet) settle(slot int32, seed uint64) {
 	w.access[slot] = float32(drawLink(&r))
 }
 
-func drawLink(r *rng) float64 {
-	u, sum := r.unit(), 0.0
+func drawLink(r *superpeer.Draw) float64 {
+	u, sum := r.Unit(), 0.0
 	for _, l := range links() {
 		if sum += l.share; u < sum {
-			return l.median * math.Exp(l.sigma*r.normal())
+			return l.median * math.Exp(l.sigma*normal(r))
 		}
 	}
 	return 0

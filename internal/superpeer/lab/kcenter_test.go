@@ -80,7 +80,7 @@ func randomCenters(live []int32, k int, seed uint64) []int32 {
 	r := seeded(seed, 4, 0)
 	pool := append([]int32(nil), live...)
 	for i := range k {
-		j := i + r.below(len(pool)-i)
+		j := i + r.Below(len(pool)-i)
 		pool[i], pool[j] = pool[j], pool[i]
 	}
 	return pool[:k:k]
@@ -95,7 +95,7 @@ const kcenterLimit = 2_000_000_000
 // expensive.
 func kcenter(s space, live []int32, k int, seed uint64) []int32 {
 	r := seeded(seed, 5, 0)
-	first := live[r.below(len(live))]
+	first := live[r.Below(len(live))]
 	if s.metric().Exact {
 		return newFarthest(s, live).pick(first, k)
 	}

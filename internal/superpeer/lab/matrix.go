@@ -40,21 +40,29 @@ func (m *Matrix) Spread(nodes int, seed uint64) *Matrix {
 	if nodes == m.n {
 		return m
 	}
-	s := &Matrix{n: nodes, data: make([]float32, nodes*nodes)}
 	link := func(i int) float32 {
 		r := seeded(seed, 11, uint64(i))
-		return float32(r.unit()) * accessLink / 2
+		return float32(r.Unit()) * accessLink / 2
 	}
-	for a := range nodes {
+	return symmetric(nodes, func(a, b int) float32 {
+		x := link(a) + link(b)
+		if a%m.n != b%m.n {
+			x += m.RTT(a%m.n, b%m.n)
+		}
+		return x
+	})
+}
+
+// symmetric returns a matrix of n hosts with these round trips.
+func symmetric(n int, rtt func(a, b int) float32) *Matrix {
+	m := &Matrix{n: n, data: make([]float32, n*n)}
+	for a := range n {
 		for b := range a {
-			x := link(a) + link(b)
-			if a%m.n != b%m.n {
-				x += m.RTT(a%m.n, b%m.n)
-			}
-			s.data[a*nodes+b], s.data[b*nodes+a] = x, x
+			m.data[a*n+b] = rtt(a, b)
+			m.data[b*n+a] = m.data[a*n+b]
 		}
 	}
-	return s
+	return m
 }
 
 // Measured returns the space of o as a matrix: all round trips between its nodes.
@@ -70,14 +78,7 @@ func Measured(o Options) (*Matrix, error) {
 		return nil, fmt.Errorf("nodes %d: a matrix has at most %d hosts", o.Nodes, maxMatrix)
 	}
 	s := o.space()
-	m := &Matrix{n: o.Nodes, data: make([]float32, o.Nodes*o.Nodes)}
-	for a := range o.Nodes {
-		for b := range a {
-			x := s.rtt(int32(a), int32(b))
-			m.data[a*m.n+b], m.data[b*m.n+a] = x, x
-		}
-	}
-	return m, nil
+	return symmetric(o.Nodes, func(a, b int) float32 { return s.rtt(int32(a), int32(b)) }), nil
 }
 
 // ReadMatrix reads a square matrix of round trips in milliseconds, a row per line, separated by

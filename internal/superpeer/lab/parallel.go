@@ -4,31 +4,24 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // parallel calls f(0) … f(n-1) on all CPUs. f must write only what belongs to its number, so that
 // the result is the same on any number of CPUs.
 func parallel(n int, f func(i int)) {
-	workers := min(runtime.GOMAXPROCS(0), n)
-	const chunk = 64
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	next := 0
-	take := func() (from, to int) {
-		mu.Lock()
-		defer mu.Unlock()
-		size := chunk
-		if n <= chunk*workers {
-			size = 1
-		}
-		from = next
-		next = min(n, next+size)
-		return from, next
+	workers, size := min(runtime.GOMAXPROCS(0), n), 64
+	if n <= size*workers {
+		size = 1
 	}
+	var wg sync.WaitGroup
+	var next atomic.Int64
 	for range workers {
 		wg.Go(func() {
-			for from, to := take(); from < to; from, to = take() {
-				for i := from; i < to; i++ {
+			for from := 0; from < n; {
+				to := int(next.Add(int64(size)))
+				from = to - size
+				for i := from; i < min(to, n); i++ {
 					f(i)
 				}
 			}

@@ -36,7 +36,7 @@ type Report struct {
 
 	samples []Sample
 	churned []int
-	picture picture
+	picture Map
 }
 
 // Recovery is the recovery from a change of many nodes at once.
@@ -57,13 +57,6 @@ func newReport(o Options) *Report {
 // Samples returns the sample of each round.
 func (r *Report) Samples() []Sample { return r.samples }
 
-func (r *Report) last() *Sample {
-	if len(r.samples) == 0 {
-		return nil
-	}
-	return &r.samples[len(r.samples)-1]
-}
-
 func (r *Report) add(s Sample, cfg *superpeer.Config) {
 	r.CapViolations += s.Over
 	r.samples = append(r.samples, s)
@@ -77,7 +70,7 @@ func (r *Report) finish(w *world) {
 	o, _ := w.look(holders, true)
 	r.Nodes, r.Wanted, r.Live = w.n, w.cfg.Wanted(w.n), len(holders)
 	r.Figures = figures(o.lats, o.loads, w.n-len(holders))
-	last := r.last()
+	last := &r.samples[len(r.samples)-1]
 	last.Mean, last.Unserved, last.measured = r.Mean, r.Unserved, true
 	if b := w.space.bound(r.Wanted, w.live()); b > 0 {
 		r.Bound, r.RatioBound = new(b), new(r.Mean/b)
@@ -88,7 +81,7 @@ func (r *Report) finish(w *world) {
 			r.Recovery = append(r.Recovery, r.recover(at))
 		}
 	}
-	r.picture = takePicture(w)
+	r.picture = w.picture()
 }
 
 // maxRecoveries is the number of changes up to which each gets a Recovery; with more, churn is

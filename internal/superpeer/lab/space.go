@@ -28,27 +28,14 @@ type space interface {
 	draw(slot int32) (x, y float64)
 }
 
-// rng is splitmix64, with a single number as its state: every slot can have its own, so that a
-// node's place depends only on its seed.
-type rng uint64
-
-func (r *rng) next() uint64 {
-	*r += 0x9e3779b97f4a7c15
-	return superpeer.Mix(uint64(*r))
-}
-
-// unit returns a number in [0, 1).
-func (r *rng) unit() float64 { return float64(r.next()>>11) / (1 << 53) }
-
-func (r *rng) below(n int) int { return int(r.next() % uint64(n)) }
-
 // normal returns a standard normal number (Box and Muller, 1958).
-func (r *rng) normal() float64 {
-	u := 1 - r.unit()
-	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*r.unit())
+func normal(r *superpeer.Draw) float64 {
+	u := 1 - r.Unit()
+	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*r.Unit())
 }
 
-// seeded returns a generator for purpose of seed, and for a single slot if that is part of it.
-func seeded(seed, purpose, slot uint64) rng {
-	return rng(superpeer.Mix(superpeer.Mix(superpeer.Mix(seed+1)+purpose) + slot))
+// seeded returns a generator for purpose of seed, and for a single slot if that is part of it: a
+// node's place depends only on its seed.
+func seeded(seed, purpose, slot uint64) superpeer.Draw {
+	return superpeer.Draw(superpeer.Mix(superpeer.Mix(superpeer.Mix(seed+1)+purpose) + slot))
 }

@@ -9,29 +9,40 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// picture is the content of the map: a sample of the nodes, and the super peers.
-type picture struct {
-	w, h    float64 // extent in the space's own units
-	nodes   []spot
-	holders []spot
+// Map is the positions of nodes and the super peers that serve them. Its coordinates are from 0 to
+// Width and Height.
+type Map struct {
+	Width, Height float64
+	Nodes         []MapNode // without super peers, at most 4,000
+	Super         []MapSuper
 }
 
-type spot struct {
-	x, y  float64
-	owner int // number in holders; -1: unserved
-	load  int
+// MapNode is a node, and the index of its super peer in [Map.Super]; -1: not served.
+type MapNode struct {
+	X, Y  float64
+	Super int
+}
+
+// MapSuper is a super peer.
+type MapSuper struct {
+	X     float64 `json:"x"`
+	Y     float64 `json:"y"`
+	Token int32   `json:"token"` // the token that it holds
+	Load  int     `json:"load"`  // how many nodes it serves
 }
 
 // maxSpots is how many nodes the map shows; more would not be visible.
 const maxSpots = 4000
 
-func takePicture(w *world) (p picture) {
+// picture returns the present map.
+func (w *world) picture() (p Map) {
 	place := w.mapper(&p)
 	index := map[superpeer.Peer]int{}
 	for i, s := range w.holders() {
 		x, y := place(s)
+		token, _, _ := w.nodes[s].Holding()
 		index[w.peerOf[s]] = i
-		p.holders = append(p.holders, spot{x, y, i, len(w.nodes[s].Serving())})
+		p.Super = append(p.Super, MapSuper{x, y, token, len(w.nodes[s].Serving())})
 	}
 	live := w.live()
 	step := max(1, len(live)/maxSpots)
@@ -45,15 +56,15 @@ func takePicture(w *world) (p picture) {
 		if !ok {
 			owner = -1
 		}
-		p.nodes = append(p.nodes, spot{x: x, y: y, owner: owner})
+		p.Nodes = append(p.Nodes, MapNode{x, y, owner})
 	}
 	return p
 }
 
 // mapper returns the position of slots on the map. If there are only round trips, it uses their
 // coordinates.
-func (w *world) mapper(p *picture) func(int32) (x, y float64) {
-	if p.w, p.h = w.space.shape(); p.w > 0 {
+func (w *world) mapper(p *Map) func(int32) (x, y float64) {
+	if p.Width, p.Height = w.space.shape(); p.Width > 0 {
 		return w.space.draw
 	}
 	lowX, lowY, highX, highY := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
@@ -61,7 +72,7 @@ func (w *world) mapper(p *picture) func(int32) (x, y float64) {
 		lowX, highX = min(lowX, float64(at.X[0])), max(highX, float64(at.X[0]))
 		lowY, highY = min(lowY, float64(at.X[1])), max(highY, float64(at.X[1]))
 	}
-	p.w, p.h = max(highX-lowX, 1), max(highY-lowY, 1)
+	p.Width, p.Height = max(highX-lowX, 1), max(highY-lowY, 1)
 	return func(s int32) (x, y float64) {
 		return float64(w.placed[s].X[0]) - lowX, float64(w.placed[s].X[1]) - lowY
 	}
@@ -105,21 +116,21 @@ func (r *Report) WriteSVG(out io.Writer) error {
 
 func (r *Report) drawMap(b *bufio.Writer) {
 	p := &r.picture
-	scale := min(mapWidth/p.w, mapHeight/p.h)
+	scale := min(mapWidth/p.Width, mapHeight/p.Height)
 	top := margin + 12
-	fmt.Fprintf(b, `<rect x="%.0f" y="%.0f" width="%.1f" height="%.1f" fill="none" stroke="#999"/>`+"\n", margin, top, scale*p.w, scale*p.h)
-	for _, s := range p.nodes {
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="1.6" fill="%s"/>`+"\n", margin+scale*s.x, top+scale*s.y, colour(s.owner))
+	fmt.Fprintf(b, `<rect x="%.0f" y="%.0f" width="%.1f" height="%.1f" fill="none" stroke="#999"/>`+"\n", margin, top, scale*p.Width, scale*p.Height)
+	for _, s := range p.Nodes {
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="1.6" fill="%s"/>`+"\n", margin+scale*s.X, top+scale*s.Y, colour(s.Super))
 	}
 	most := 1
-	for _, s := range p.holders {
-		most = max(most, s.load)
+	for _, s := range p.Super {
+		most = max(most, s.Load)
 	}
 	// A thousand super peers have smaller marks than ten.
-	size := min(9, 60/math.Sqrt(float64(len(p.holders)+1)))
-	for _, s := range p.holders {
+	size := min(9, 60/math.Sqrt(float64(len(p.Super)+1)))
+	for i, s := range p.Super {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" stroke="#000"><title>serves %d</title></circle>`+"\n",
-			margin+scale*s.x, top+scale*s.y, 1+size*math.Sqrt(float64(s.load)/float64(most)), colour(s.owner), s.load)
+			margin+scale*s.X, top+scale*s.Y, 1+size*math.Sqrt(float64(s.Load)/float64(most)), colour(i), s.Load)
 	}
 }
 

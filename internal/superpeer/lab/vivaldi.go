@@ -40,9 +40,9 @@ func (w *world) locate() {
 }
 
 // relocate puts new nodes into the given slots; they measure existing nodes.
-func (w *world) relocate(slots []int32, r *rng) {
+func (w *world) relocate(slots []int32, r *superpeer.Draw) {
 	for _, s := range slots {
-		w.space.settle(s, r.next())
+		w.space.settle(s, r.Next())
 	}
 	if w.cfg.Metric.Exact {
 		return
@@ -52,13 +52,13 @@ func (w *world) relocate(slots []int32, r *rng) {
 		w.placed = append(w.placed, make([]superpeer.Position, grown)...)
 	}
 	known := w.live()
-	seed := r.next()
+	seed := r.Next()
 	fresh := make([]coordinate.Coordinate, len(slots))
 	parallel(len(slots), func(i int) {
 		e := coordinate.New(superpeer.Mix(seed) + uint64(i))
 		r := seeded(seed, 10, uint64(i))
 		for range vivaldiRounds {
-			w.measure(e, slots[i], known[r.below(len(known))], w.said)
+			w.measure(e, slots[i], known[r.Below(len(known))], w.said)
 		}
 		fresh[i] = e.Coordinate()
 	})
@@ -70,7 +70,7 @@ func (w *world) relocate(slots []int32, r *rng) {
 // meet performs a measurement of node i.
 func (w *world) meet(e *coordinate.Estimator, i, round int, said []coordinate.Coordinate) {
 	r := seeded(w.seed, 6, uint64(i*vivaldiPeers+round%vivaldiPeers))
-	j := r.below(len(said))
+	j := r.Below(len(said))
 	if j == i {
 		return
 	}

@@ -28,38 +28,5 @@ func (v *Watch) Play() Sample {
 	return s
 }
 
-// Map is the positions of nodes and the super peers that serve them. Its coordinates are from 0 to
-// Width and Height.
-type Map struct {
-	Width, Height float64
-	Nodes         []MapNode // without super peers, at most 4,000
-	Super         []MapSuper
-}
-
-// MapNode is a node, and the index of its super peer in [Map.Super]; -1: not served.
-type MapNode struct {
-	X, Y  float64
-	Super int
-}
-
-// MapSuper is a super peer.
-type MapSuper struct {
-	X, Y  float64
-	Token int32 // the token that it holds
-	Load  int   // how many nodes it serves
-}
-
 // Map returns the present map.
-func (v *Watch) Map() Map {
-	w := v.w
-	p := takePicture(w)
-	m := Map{Width: p.w, Height: p.h}
-	for _, n := range p.nodes {
-		m.Nodes = append(m.Nodes, MapNode{n.x, n.y, n.owner})
-	}
-	for i, s := range w.holders() {
-		token, _, _ := w.nodes[s].Holding()
-		m.Super = append(m.Super, MapSuper{p.holders[i].x, p.holders[i].y, token, p.holders[i].load})
-	}
-	return m
-}
+func (v *Watch) Map() Map { return v.w.picture() }

@@ -74,8 +74,8 @@ func (w *world) join(slot int32) superpeer.Place {
 	w.slotOf = append(w.slotOf, slot)
 	w.peerOf[slot] = peer
 	r := seeded(w.seed, 3, uint64(peer))
-	key := r.next()
-	w.nodes[slot] = superpeer.New(&w.cfg, peer, key, r.next())
+	key := r.Next()
+	w.nodes[slot] = superpeer.New(&w.cfg, peer, key, r.Next())
 	w.nodes[slot].Locate(w.position(slot))
 	w.due[slot] = w.round
 	w.n++

@@ -147,7 +147,7 @@ type group struct {
 	killed    uint64 // messages refused by killed nodes
 	lost      uint64 // and dropped
 	sent      uint64 // bytes, by killed nodes
-	rng       uint64
+	rng       rules.Draw
 	remaining int
 }
 
@@ -161,7 +161,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	began := time.Now()
-	g := &group{o: o, rng: o.Seed, members: make([]*superpeer.Member, o.Nodes), wires: make([]*fabric.Transport, o.Nodes)}
+	g := &group{o: o, rng: rules.Draw(o.Seed), members: make([]*superpeer.Member, o.Nodes), wires: make([]*fabric.Transport, o.Nodes)}
 	g.cfg = rules.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity}.Defaults()
 	g.net = fabric.New(func(a, b int) time.Duration {
 		return time.Duration(float64(o.RTT.RTT(a, b)) * float64(time.Millisecond))
@@ -281,7 +281,7 @@ func (g *group) kill(k Kill) Mended {
 	var doomed []int
 	live := g.live()
 	for range int(k.Share * float64(len(live))) {
-		i := int(g.next() % uint64(len(live)))
+		i := g.rng.Below(len(live))
 		doomed = append(doomed, live[i])
 		live = slices.Delete(live, i, i+1)
 	}
@@ -323,11 +323,6 @@ func (g *group) live() (list []int) {
 		}
 	}
 	return list
-}
-
-func (g *group) next() uint64 {
-	g.rng += 0x9e3779b97f4a7c15
-	return rules.Mix(g.rng)
 }
 
 func (g *group) traffic(r *Report) {

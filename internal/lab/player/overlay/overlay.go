@@ -27,24 +27,16 @@ const (
 
 // Round is an overlay after a round. Places are from 0 to 1.
 type Round struct {
-	Round    int          `json:"round"`
-	Live     int          `json:"live"`
-	Wanted   int          `json:"wanted"`
-	Mean     float64      `json:"mean"` // latency, in ms
-	LoadMax  int          `json:"loadMax"`
-	Unserved float64      `json:"unserved"` // share
-	Moves    int          `json:"moves"`    // of tokens
-	Shape    float64      `json:"shape"`    // width of the map over its height
-	Nodes    [][3]float64 `json:"nodes"`    // x, y, the place of its super peer in Super; -1: no super peer serves it
-	Super    []SuperPeer  `json:"super"`
-}
-
-// SuperPeer is a node that holds a token.
-type SuperPeer struct {
-	X     float64 `json:"x"`
-	Y     float64 `json:"y"`
-	Token int32   `json:"token"`
-	Load  int     `json:"load"`
+	Round    int            `json:"round"`
+	Live     int            `json:"live"`
+	Wanted   int            `json:"wanted"`
+	Mean     float64        `json:"mean"` // latency, in ms
+	LoadMax  int            `json:"loadMax"`
+	Unserved float64        `json:"unserved"` // share
+	Moves    int            `json:"moves"`    // of tokens
+	Shape    float64        `json:"shape"`    // width of the map over its height
+	Nodes    [][3]float64   `json:"nodes"`    // x, y, the place of its super peer in Super; -1: no super peer serves it
+	Super    []lab.MapSuper `json:"super"`
 }
 
 // Overlay is a run of super peers, round by round.
@@ -75,12 +67,13 @@ func (o *Overlay) Round() *Round {
 	o.round++
 	s, m := o.watch.Play(), o.watch.Map()
 	r := &Round{Round: s.Round, Live: s.Live, Wanted: s.Wanted, Mean: s.Mean, LoadMax: s.LoadMax, Unserved: s.Unserved, Moves: s.Moves,
-		Shape: m.Width / m.Height, Nodes: [][3]float64{}, Super: []SuperPeer{}}
+		Shape: m.Width / m.Height, Nodes: [][3]float64{}, Super: []lab.MapSuper{}}
 	for _, n := range m.Nodes {
 		r.Nodes = append(r.Nodes, [3]float64{short(n.X / m.Width), short(n.Y / m.Height), float64(n.Super)})
 	}
 	for _, p := range m.Super {
-		r.Super = append(r.Super, SuperPeer{short(p.X / m.Width), short(p.Y / m.Height), p.Token, p.Load})
+		p.X, p.Y = short(p.X/m.Width), short(p.Y/m.Height)
+		r.Super = append(r.Super, p)
 	}
 	return r
 }
