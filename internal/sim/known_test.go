@@ -24,13 +24,8 @@ type knownFailure struct {
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
-	{"few_by_relays", agreement, "under min-members a leader hands over to a member that some members reach by relays alone, and that counts too few once its turn has come"},
-	{"ring_few_by_relays", agreement, "the same under a ring"},
-	{"founding_of_all", agreement, "all five members are needed to lead, and join across each other: none leads"},
 	{"two_hold_a_seat", "no more members lead a named election, or still work for it, than it has seats, where nothing is broken between them and their coordinator", "three disks lose power while the coordinator is frozen, and members join anew"},
 }
-
-const agreement = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.

@@ -504,6 +504,7 @@ func (m *elector) abandon(why string) {
 // step steps the Algorithm. A contest begins when no member's work is in its way.
 func (m *elector) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
+	m.finds(m.few || begins && m.tooFew()) // for a moment, too: it is a candidate again when that has passed
 	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
 		return
 	}

@@ -103,14 +103,14 @@ func (m *stance) founds() bool {
 
 // tooFew reports whether this member receives fewer members than it needs to lead. A leader has received a member
 // within T. A new leader has that time, and time to connect. A member without a leader hangs up links that
-// are silent for T: it has time to connect again. A follower goes by the beats of its leader,
+// are silent for T: it has time to connect again, and for the answer. A follower goes by the beats of its leader,
 // until that leader receives too few.
 func (m *stance) tooFew() bool {
 	need, within := m.cfg.MinMembers, m.farT()
 	if need <= 1 || m.cfg.NoDetector || m.tenure.Leading() && m.now.Sub(m.tenure.BegunAt()) <= within {
 		return false
 	}
-	if m.tenure.Leading() || m.few {
+	if within += 2 * m.cfg.Timing.TMax; m.tenure.Leading() || m.few {
 		within = m.cfg.Timing.Bears()
 	}
 	leader, listed := m.index[m.tenure.Held().Leader.ID]
