@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -144,11 +145,13 @@ func TestDemoJSON(t *testing.T) {
 
 func TestBenchFailover(t *testing.T) {
 	fulltest.Parallel(t)
-	for _, fault := range faults() {
-		t.Run(fault, func(t *testing.T) {
+	for _, measured := range append(faults(), "resign quorum") {
+		t.Run(measured, func(t *testing.T) {
+			fault, algorithm, _ := strings.Cut(measured, " ")
+			algorithm = cmp.Or(algorithm, "bully")
 			watch, began := stalltest.Start(t), time.Now()
 			var f failoverFigures
-			err := answers(t, &f, "bench", "failover", "--nodes", "3", "--rounds", "2", "--fault", fault, "--json")
+			err := answers(t, &f, "bench", "failover", "--algorithm", algorithm, "--nodes", "3", "--rounds", "2", "--fault", fault, "--json")
 			stall := watch.Longest(began, time.Now())
 			switch {
 			case err == nil:
@@ -160,7 +163,7 @@ func TestBenchFailover(t *testing.T) {
 			if counted := f.Returned != nil && f.ExtraChanges != nil; counted != (fault == "resign") {
 				t.Errorf("what follows a resignation is counted: %v, after %s", counted, fault)
 			}
-			if f.Fault != fault || f.Algorithm != "bully" || f.Nodes != 3 || f.Rounds != 2 {
+			if f.Fault != fault || f.Algorithm != algorithm || f.Nodes != 3 || f.Rounds != 2 {
 				t.Errorf("figures of something else: %+v", f)
 			}
 			if _, err := os.Stat(f.DataDir); !f.Durable || !filepath.IsAbs(f.DataDir) || !os.IsNotExist(err) {
