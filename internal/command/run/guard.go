@@ -288,7 +288,7 @@ func (g *guard) look() {
 		}
 		over.outcome.Expired = g.expired
 		over.said.finish()
-		g.pipe.tell(report{What: reportGone, Outcome: over.outcome})
+		g.pipe.tell(report{What: reportGone, Outcome: over.outcome, At: now()})
 		over.release()
 		return
 	case g.killing:

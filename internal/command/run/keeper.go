@@ -50,6 +50,7 @@ type guarded struct {
 	killed  atomic.Bool   // by this process: it can run nothing more
 	late    atomic.Bool   // because it had not killed the command in time
 	last    atomic.Int64  // when this process kills the command itself; 0: it leaves that to the guard
+	due     atomic.Int64  // when the lease of its command ends
 }
 
 // ready returns a running guard.
@@ -200,6 +201,13 @@ func (k *keeper) refused(pid int) {
 	}
 }
 
+// overran reports a command of g that ended at a time after its lease.
+func (k *keeper) overran(g *guarded, at instant) {
+	if late := at.sub(instant(g.due.Load())); late > 0 && k.log != nil {
+		k.log.Warn("the command ended after its lease: another member may have led meanwhile", "late", late)
+	}
+}
+
 // buryTime is how long a guard may take to clean up once its pipe has ended.
 const buryTime = time.Second
 
@@ -251,6 +259,7 @@ type term struct {
 	until instant // the guard kills it then
 	ask   instant // the guard asks it to end then; 0: never
 	last  instant // this process kills it then if the guard has not; 0: never
+	end   instant // another member may lead from then on; 0: from until on
 }
 
 // run runs c, and returns when nothing of it is left. When ctx ends, the command is asked to end by
@@ -269,6 +278,7 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 		return Outcome{Code: -1, Expired: true}, nil
 	}
 	g.last.Store(int64(t.last))
+	g.due.Store(int64(max(t.until, t.end)))
 	g.owes.Store(true)
 	if g.tell(order{Do: orderStart, Command: c, Until: t.until, Ask: t.ask, Leap: leap}) == nil {
 		over := make(chan struct{})
@@ -293,6 +303,7 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			case !alive:
 				k.lost()
 				if g.late.Load() {
+					k.overran(g, now())
 					return Outcome{Code: -1, Signal: syscall.SIGKILL, Expired: true}, nil
 				}
 				return Outcome{}, fmt.Errorf("%w: it has died; its command is killed", ErrGuard)
@@ -308,6 +319,7 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			case r.What == reportGone:
 				g.group.Store(0)
 				g.owes.Store(false)
+				k.overran(g, r.At)
 				return r.Outcome, nil
 			}
 		case <-end:
@@ -337,6 +349,7 @@ func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew fun
 		}
 		if t, ok := renew(); ok {
 			g.last.Store(max(g.last.Load(), int64(t.last)))
+			g.due.Store(max(g.due.Load(), int64(t.until), int64(t.end)))
 			g.tell(order{Do: orderRenew, Until: t.until, Ask: t.ask})
 		}
 	}

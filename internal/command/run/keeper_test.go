@@ -1,9 +1,11 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -199,6 +201,38 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 	}
 	for _, w := range family {
 		f.Dies(w)
+	}
+}
+
+// Neither the guard nor its starter ran in time: the log has it, since two may have worked at once.
+func TestACommandThatEndsAfterItsLeaseIsReported(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	var log bytes.Buffer
+	k := keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	defer k.close()
+	run := func(argv []string, lease time.Duration) {
+		at := now().add(lease)
+		if _, err := k.run(t.Context(), &Command{Argv: argv, Env: os.Environ()}, long, long, func() (term, bool) { return term{until: at}, true }); err != nil {
+			t.Error(err)
+		}
+	}
+	run([]string{"true"}, long)
+	if strings.Contains(log.String(), "after its lease") {
+		t.Errorf("of a command that ended in time: %s", &log)
+	}
+	over := make(chan struct{})
+	go func() { defer close(over); run(f.argv("deaf"), ample) }()
+	f.Next()
+	k.mu.Lock()
+	guard := k.guard.cmd.Process
+	k.mu.Unlock()
+	guard.Signal(syscall.SIGSTOP)
+	time.Sleep(ample)
+	guard.Signal(syscall.SIGCONT)
+	<-over
+	if !strings.Contains(log.String(), "the command ended after its lease: another member may have led meanwhile") {
+		t.Errorf("of one that ended late: %q", &log)
 	}
 }
 

@@ -45,7 +45,7 @@ const (
 	reportStarted reportKind = "started" // Group
 	reportFailed  reportKind = "failed"  // Error: nothing was started
 	reportRefused reportKind = "refused" // Group: a process of the command that the guard may not signal
-	reportGone    reportKind = "gone"    // Outcome: nothing of the command is left
+	reportGone    reportKind = "gone"    // Outcome, At: nothing of the command is left
 	reportBarred  reportKind = "barred"  // Error: why the guard attests nothing
 )
 
@@ -55,6 +55,7 @@ type report struct {
 	Group   int        `json:"group,omitempty"` // process group of the command, or a single process
 	Error   string     `json:"error,omitempty"`
 	Outcome Outcome    `json:"outcome,omitzero"`
+	At      instant    `json:"at,omitempty"` // when nothing of the command ran any more; 0: nothing was started
 }
 
 // Command is what to run while leading.
@@ -166,11 +167,9 @@ func (o *output) finish() {
 	}
 	done := make(chan struct{})
 	go func() { o.copied.Wait(); close(done) }()
-	late := time.NewTimer(lastOutput)
-	defer late.Stop()
 	select {
 	case <-done:
-	case <-late.C: // the output is not being read
+	case <-time.After(lastOutput): // the output is not being read
 	}
 }
 

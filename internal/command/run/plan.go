@@ -56,10 +56,8 @@ const TickKey = "batuta.tick"
 func (p *Plan) Check() error { return election.CheckMeta(p.meta(time.Now())) }
 
 func (p *Plan) meta(tick time.Time) map[string]string {
-	meta := maps.Clone(p.Meta)
-	if meta == nil {
-		meta = map[string]string{}
-	}
+	meta := map[string]string{}
+	maps.Copy(meta, p.Meta)
 	meta[TickKey] = tick.UTC().Format(time.RFC3339)
 	return meta
 }
@@ -119,13 +117,6 @@ type noLog struct{}
 func (noLog) Known() time.Time                         { return time.Time{} }
 func (noLog) Publish(context.Context, time.Time) error { return nil }
 
-// untimely records why no run is due any more.
-func (r *Runner) untimely(ctx context.Context, err error) {
-	if errors.Is(err, schedule.ErrNever) && ctx.Err() == nil {
-		r.failed = err
-	}
-}
-
 // ran logs how a scheduled run has ended, and reports whether to retry it. Without a retry a failed
 // run is not repeated before the next tick, and the member continues to lead: the command might
 // fail elsewhere too.
@@ -167,8 +158,7 @@ func (r *Runner) finishing(ctx context.Context, node Node) (running context.Cont
 // letFinish returns when a run is over, has used up its time, or may not continue: this process
 // ends, or the leadership is about to expire.
 func (r *Runner) letFinish(running context.Context, node Node) {
-	timeout := time.NewTimer(r.cfg.Finish)
-	defer timeout.Stop()
+	timeout := time.After(r.cfg.Finish)
 	look := time.NewTicker(r.cfg.Heartbeat)
 	defer look.Stop()
 	for {
@@ -179,7 +169,7 @@ func (r *Runner) letFinish(running context.Context, node Node) {
 			}
 		case <-running.Done():
 			return
-		case <-timeout.C:
+		case <-timeout:
 			return
 		case <-r.run.Done():
 			return

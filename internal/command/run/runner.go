@@ -166,7 +166,9 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		if ticks != nil {
 			tick, err := ticks.Await(ctx)
 			if err != nil {
-				r.untimely(ctx, err)
+				if errors.Is(err, schedule.ErrNever) && ctx.Err() == nil {
+					r.failed = err // no run is due any more
+				}
 				return
 			}
 			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
@@ -225,7 +227,10 @@ func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, comm
 			r.journal.Began(try)
 		}
 		running, end := r.finishing(ctx, node)
-		limited, cancel := r.limited(running)
+		limited, cancel := running, context.CancelFunc(func() {})
+		if r.ticks != nil && r.cfg.Plan.Timeout != 0 {
+			limited, cancel = context.WithTimeout(running, r.cfg.Plan.Timeout)
+		}
 		outcome, err = r.keeper.run(limited, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
 		stopped = running.Err() != nil
 		outcome.TimedOut = limited.Err() != nil && !stopped
@@ -248,14 +253,6 @@ func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, comm
 		}
 		pause = min(2*pause, maxPause)
 	}
-}
-
-// limited returns running with the timeout of a scheduled run.
-func (r *Runner) limited(running context.Context) (context.Context, context.CancelFunc) {
-	if r.ticks == nil || r.cfg.Plan.Timeout == 0 {
-		return running, func() {}
-	}
-	return context.WithTimeout(running, r.cfg.Plan.Timeout)
 }
 
 // Lease renews the lease of a leadership that is not a node's. It returns how long the command may
@@ -330,7 +327,7 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 // termOf returns the term of a command under a lease that ends at end, of at most whole. The
 // command is asked to end that fraction of whole before: 2 for a half.
 func termOf(end instant, whole time.Duration, notice int) term {
-	return term{until: end.add(-whole / 10), ask: end.add(-whole / time.Duration(notice)), last: end.add(-whole / 20)}
+	return term{until: end.add(-whole / 10), ask: end.add(-whole / time.Duration(notice)), last: end.add(-whole / 20), end: end}
 }
 
 // nextPause returns the pause now; the next is twice as long.
@@ -342,10 +339,8 @@ func (r *Runner) nextPause() time.Duration {
 
 // wait returns after d, or when ctx or node ends.
 func (r *Runner) wait(ctx context.Context, node Node, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	case <-node.Done():
 	}
