@@ -11,7 +11,7 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// core is the membership for large overlays. Super peers list each other in a memberlist of their
+// core is the [membership] for large overlays. Super peers list each other in a memberlist of their
 // own, the core, which has the ring, the registrars and gossip. Every other node has a memberlist
 // without peers, for its transport and encryption. It knows its home, which sends n and some super
 // peers with each renewal, and nodes named in messages.
@@ -78,7 +78,6 @@ func (c *core) ring(since uint64) ([]rules.Place, uint64) {
 	return c.m.peers.places(since)
 }
 
-// nodes implements [membership].
 func (c *core) nodes() int {
 	if c.list != nil {
 		return c.gauge.n
@@ -86,7 +85,6 @@ func (c *core) nodes() int {
 	return c.told
 }
 
-// supers implements [membership].
 func (c *core) supers(self bool) int {
 	if c.list == nil {
 		return c.live
@@ -102,7 +100,6 @@ func (c *core) failed(k *known) {
 	}
 }
 
-// round implements [membership].
 func (c *core) round(now rules.Round) {
 	d := c.d
 	if c.list != nil || now%askEvery == 0 {
@@ -372,7 +369,6 @@ type picker struct {
 	c *core
 }
 
-// Pick implements [rules.Picker].
 func (p *picker) Pick(draw uint64) (rules.Peer, bool) {
 	if leases := p.c.d.node.Serving(); len(leases) > 0 {
 		return leases[draw%uint64(len(leases))].Peer, true

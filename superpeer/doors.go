@@ -79,25 +79,20 @@ func (m *Member) openCore(doors []string) (*memberlist.Memberlist, error) {
 	return nil, errors.Join(append(errs, list.Shutdown())...)
 }
 
-// feed receives the events of a single memberlist of the core; a later memberlist replaces it.
+// feed receives the events of a single memberlist of the core; a later memberlist replaces it. It
+// is a [memberlist.EventDelegate].
 type feed struct{ p *peers }
 
-// NotifyJoin implements [memberlist.EventDelegate].
-func (f *feed) NotifyJoin(n *memberlist.Node) { f.p.joined(n, f) }
-
-// NotifyUpdate implements [memberlist.EventDelegate].
+func (f *feed) NotifyJoin(n *memberlist.Node)   { f.p.joined(n, f) }
 func (f *feed) NotifyUpdate(n *memberlist.Node) { f.p.joined(n, f) }
+func (f *feed) NotifyLeave(n *memberlist.Node)  { f.p.left(n, f) }
 
-// NotifyLeave implements [memberlist.EventDelegate].
-func (f *feed) NotifyLeave(n *memberlist.Node) { f.p.left(n, f) }
-
-// door is the delegate of the memberlist without peers.
+// door is the [memberlist.Delegate] and [memberlist.AliveDelegate] of the memberlist without peers.
 type door struct{ delegate }
 
 // errElsewhere keeps memberlist from listing nodes outside the core.
 var errElsewhere = errors.New("it is in no list of this node's")
 
-// NotifyAlive implements [memberlist.AliveDelegate].
 func (d *door) NotifyAlive(n *memberlist.Node) error {
 	if n.Name != d.m.peers.self.name() {
 		return errElsewhere
@@ -109,20 +104,16 @@ func (d *door) NotifyAlive(n *memberlist.Node) error {
 func (d *door) GetBroadcasts(int, int) [][]byte { return nil }
 
 // LocalState implements [memberlist.Delegate]: the nodes that we know.
-func (d *door) LocalState(bool) []byte { return d.m.know() }
-
-// MergeRemoteState implements [memberlist.Delegate].
+func (d *door) LocalState(bool) []byte            { return d.m.know() }
 func (d *door) MergeRemoteState(b []byte, _ bool) { d.NotifyMsg(b) }
 
-// unnamed is a transport that only uses addresses.
+// unnamed is a [memberlist.NodeAwareTransport] that only uses addresses.
 type unnamed struct{ memberlist.Transport }
 
-// WriteToAddress implements [memberlist.NodeAwareTransport].
 func (t unnamed) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	return t.WriteTo(b, a.Addr)
 }
 
-// DialAddressTimeout implements [memberlist.NodeAwareTransport].
 func (t unnamed) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	return t.DialTimeout(a.Addr, timeout)
 }

@@ -18,7 +18,7 @@ type fork struct {
 	prongs map[string]*prong // by label
 }
 
-// prong is the transport of a single memberlist. It removes labels.
+// prong is the [memberlist.Transport] of a single memberlist. It removes labels.
 type prong struct {
 	*fork
 	label   string
@@ -103,13 +103,9 @@ func (f *fork) stream(c net.Conn) {
 	}
 }
 
-// PacketCh implements [memberlist.Transport].
 func (p *prong) PacketCh() <-chan *memberlist.Packet { return p.packets }
+func (p *prong) StreamCh() <-chan net.Conn           { return p.streams }
 
-// StreamCh implements [memberlist.Transport].
-func (p *prong) StreamCh() <-chan net.Conn { return p.streams }
-
-// Shutdown implements [memberlist.Transport].
 func (p *prong) Shutdown() (err error) {
 	p.close.Do(func() {
 		p.mu.Lock()

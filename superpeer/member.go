@@ -316,10 +316,9 @@ func (m *Member) Address() string {
 	return net.JoinHostPort(m.node.Addr.String(), fmt.Sprint(m.node.Port))
 }
 
-// delegate implements memberlist's callbacks.
+// delegate is a [memberlist.Delegate] and [memberlist.PingDelegate].
 type delegate struct{ m *Member }
 
-// NodeMeta implements [memberlist.Delegate].
 func (d *delegate) NodeMeta(limit int) []byte { return d.m.peers.own.encode() }
 
 // NotifyMsg implements [memberlist.Delegate]. The bytes are memberlist's.
@@ -345,7 +344,6 @@ func (d *delegate) NotifyMsg(raw []byte) {
 	}
 }
 
-// GetBroadcasts implements [memberlist.Delegate].
 func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
 	return d.m.book.broadcasts(overhead, limit, limit <= d.m.room)
 }
@@ -360,7 +358,6 @@ func (d *delegate) LocalState(bool) []byte {
 	return b
 }
 
-// MergeRemoteState implements [memberlist.Delegate].
 func (d *delegate) MergeRemoteState(b []byte, _ bool) {
 	for len(b) > 1 && 1+int(b[0]) <= len(b) {
 		d.NotifyMsg(b[1 : 1+int(b[0])])

@@ -124,8 +124,8 @@ type known struct {
 	seen   rules.Round // when a message last mentioned it; guarded by peers
 }
 
-// peers is the list of known nodes. memberlist's goroutines write it, and the driver reads it. With
-// membership core the driver adds nodes from messages.
+// peers is the list of known nodes, and a [memberlist.EventDelegate]. memberlist's goroutines write
+// it, and the driver reads it. With membership core the driver adds nodes from messages.
 type peers struct {
 	own     meta
 	numbers numbers // the driver's
@@ -147,7 +147,7 @@ type peers struct {
 }
 
 func newPeers(own meta) *peers {
-	return &peers{own: own, numbers: newNumbers(), byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}}
+	return &peers{own: own, numbers: numbers{map[uid]uint64{}, map[uid]window{}}, byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}}
 }
 
 // check returns why a node may not take part, or nil.
@@ -190,7 +190,6 @@ func (p *peers) NotifyMerge(nodes []*memberlist.Node) error {
 	return nil
 }
 
-// NotifyJoin implements [memberlist.EventDelegate].
 func (p *peers) NotifyJoin(n *memberlist.Node) { p.joined(n, nil) }
 
 func (p *peers) joined(n *memberlist.Node, from *feed) {
@@ -225,7 +224,6 @@ func (p *peers) put(u uid, k *known) {
 	p.byUID[u], p.byPeer[k.peer] = k, k
 }
 
-// NotifyUpdate implements [memberlist.EventDelegate].
 func (p *peers) NotifyUpdate(n *memberlist.Node) { p.NotifyJoin(n) }
 
 // maxLost is how many of the lost nodes are retried: a partition may have separated them, and may
@@ -233,7 +231,6 @@ func (p *peers) NotifyUpdate(n *memberlist.Node) { p.NotifyJoin(n) }
 // join through.
 const maxLost = 64
 
-// NotifyLeave implements [memberlist.EventDelegate].
 func (p *peers) NotifyLeave(n *memberlist.Node) { p.left(n, nil) }
 
 func (p *peers) left(n *memberlist.Node, from *feed) {

@@ -16,8 +16,6 @@ type numbers struct {
 // reordered.
 type window struct{ top, seen uint64 }
 
-func newNumbers() numbers { return numbers{sent: map[uid]uint64{}, heard: map[uid]window{}} }
-
 // next returns the number of a message to a node. The first is the time, which is higher than all
 // numbers that were forgotten.
 func (n *numbers) next(to uid) uint64 {

@@ -12,8 +12,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// sockets are packets and streams at the same address. memberlist's own allocate 64 KiB for each
-// packet, of which nearly all use less than a hundredth: that was most of a process's heap.
+// sockets are packets and streams at the same address, a [memberlist.NodeAwareTransport].
+// memberlist's own allocate 64 KiB for each packet, of which nearly all use less than a hundredth:
+// that was most of a process's heap.
 type sockets struct {
 	conn     net.PacketConn
 	listener net.Listener
@@ -125,7 +126,6 @@ func (s *sockets) over(err error) bool {
 	}
 }
 
-// FinalAdvertiseAddr implements [memberlist.Transport].
 func (s *sockets) FinalAdvertiseAddr(host string, port int) (net.IP, int, error) {
 	own, err := netip.ParseAddrPort(s.listener.Addr().String())
 	ip := own.Addr()
@@ -141,7 +141,6 @@ func (s *sockets) FinalAdvertiseAddr(host string, port int) (net.IP, int, error)
 	return ip.Unmap().AsSlice(), port, nil
 }
 
-// WriteTo implements [memberlist.Transport].
 func (s *sockets) WriteTo(b []byte, addr string) (time.Time, error) {
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -151,7 +150,6 @@ func (s *sockets) WriteTo(b []byte, addr string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// WriteToAddress implements [memberlist.NodeAwareTransport].
 func (s *sockets) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	return s.WriteTo(b, a.Addr)
 }
@@ -165,22 +163,18 @@ func (s *sockets) PacketCh() <-chan *memberlist.Packet {
 	return s.packets
 }
 
-// StreamCh implements [memberlist.Transport].
 func (s *sockets) StreamCh() <-chan net.Conn { return s.streams }
 
-// DialTimeout implements [memberlist.Transport].
 func (s *sockets) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return s.dial(ctx, addr)
 }
 
-// DialAddressTimeout implements [memberlist.NodeAwareTransport].
 func (s *sockets) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	return s.DialTimeout(a.Addr, timeout)
 }
 
-// Shutdown implements [memberlist.Transport].
 func (s *sockets) Shutdown() error {
 	s.close.Do(func() {
 		s.begin.Do(func() {})

@@ -60,8 +60,7 @@ func (m *Member) Watch(ctx context.Context) iter.Seq2[Event, error] {
 
 // events returns the events that describe v to a new reader.
 func (v *view) events(now time.Time) []Event {
-	empty := &view{rtt: -1}
-	list := v.since(empty, now)
+	list := v.since(&view{rtt: -1}, now)
 	if !v.super && v.home == nil {
 		list = append(list, Event{Time: now, Kind: EventHome, RTT: -1})
 	}

@@ -1,5 +1,7 @@
 package superpeer
 
+import "slices"
+
 // Places are assigned by an auction (Bertsekas, Annals of Operations Research 14, 1988). Each node
 // chooses the place with the least sum of round trip and price, and offers there what its next best
 // choice would cost in addition. A super peer has no price while it has room. Then the price is the
@@ -51,10 +53,6 @@ type client struct {
 	awaiting    bool  // a renewal has no answer yet
 	contacts    [maxContacts]contact
 	asked       [maxProbes]contact
-}
-
-func newClient() client {
-	return client{home: None, trying: None, lookGap: 1, lookedAt: -1, renewAt: never}
 }
 
 func (c *client) deadline() Round {
@@ -174,12 +172,7 @@ func (c *client) choose(s *self, now Round, out *Actions) {
 const maxSpurned = 3
 
 func (c *client) knowsRoom() bool {
-	for i := range c.measured() {
-		if c.contacts[i].price == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.measured(), func(k contact) bool { return k.price == 0 })
 }
 
 func (c *client) attachTo(s *self, now Round, k contact, out *Actions) {

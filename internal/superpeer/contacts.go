@@ -79,10 +79,8 @@ func (c *client) update(a *Announcement) bool {
 
 // measure probes peer unless enough probes are under way.
 func (c *client) measure(peer Peer, token int32, price float32, out *Actions) bool {
-	for i := range c.asked[:c.waiting] {
-		if c.asked[i].peer == peer {
-			return true
-		}
+	if slices.ContainsFunc(c.asked[:c.waiting], func(k contact) bool { return k.peer == peer }) {
+		return true
 	}
 	if int(c.waiting) == maxProbes {
 		return false
@@ -134,12 +132,9 @@ func (c *client) note(k contact) {
 }
 
 func (c *client) forget(peer Peer) {
-	for i := range c.measured() {
-		if c.contacts[i].peer == peer {
-			copy(c.contacts[i:], c.contacts[i+1:c.known])
-			c.known--
-			return
-		}
+	if i := slices.IndexFunc(c.measured(), func(k contact) bool { return k.peer == peer }); i >= 0 {
+		copy(c.contacts[i:], c.contacts[i+1:c.known])
+		c.known--
 	}
 }
 

@@ -21,7 +21,7 @@ type promise struct {
 // New makes a node that has just started. cfg must be valid and stays shared; key is its identifier
 // on the router's ring, seed determines its random choices.
 func New(cfg *Config, peer Peer, key, seed uint64) Node {
-	return Node{self: self{cfg: cfg, peer: peer, key: key, rng: Draw(seed)}, client: newClient()}
+	return Node{self: self{cfg: cfg, peer: peer, key: key, rng: Draw(seed)}, client: client{home: None, trying: None, lookGap: 1, lookedAt: -1, renewAt: never}}
 }
 
 // Locate sets the node's position. Call it before the first step and when the position has changed.

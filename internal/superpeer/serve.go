@@ -95,8 +95,7 @@ func (h *holder) steer(s *self, now Round, alt float32, out *Actions) {
 
 // admit answers a request for a place. It never serves more nodes than the capacity.
 func (h *holder) admit(s *self, now Round, m *Message, out *Actions) {
-	if i := h.leases.place(m.From, m.Slot); i >= 0 {
-		h.accept(s, now, i, m, out)
+	if h.renewed(s, now, m, out) {
 		return
 	}
 	if h.spare(s) > 0 {

@@ -1,5 +1,7 @@
 package superpeer
 
+import "slices"
+
 // The refined protocol, the default. A token moves to the node that serves its clients best by
 // measured round trips: local descent, in which each step must gain something. Positions are only
 // used to propose candidates. Descent cannot leave a crowded place for an empty place; jumps do
@@ -139,12 +141,7 @@ func (h *holder) judge(s *self, p Peer, times []float32) (cost, gain float64) {
 func (h *holder) candidates(s *self) []Peer {
 	var list []Peer
 	add := func(i int) {
-		for _, p := range list {
-			if i < 0 || p == h.leases[i].Peer {
-				return
-			}
-		}
-		if i >= 0 {
+		if i >= 0 && !slices.Contains(list, h.leases[i].Peer) {
 			list = append(list, h.leases[i].Peer)
 		}
 	}

@@ -1,7 +1,5 @@
 package superpeer
 
-import "slices"
-
 // How a token moves: the holder offers it to a node, which keeps itself free (phase one). The
 // registrar records the new holder under the next version, and only then the token is sent with its
 // leases (phase two). The version fences all previous holders. If any message is lost, the holder
@@ -75,7 +73,7 @@ func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 	// Clients that came meanwhile are handed over too.
 	for i := 0; i < len(h.leases) && found < len(h.leases); i++ {
 		l := h.leases[i]
-		if l.Peer != target && !listed(out, l.Peer) {
+		if l.Peer != target && leases(out).place(l.Peer, -1) < 0 {
 			l.RTT, l.Until = -1, now+s.cfg.Lease
 			out = append(out, l)
 			found++
@@ -86,10 +84,6 @@ func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 		return out // a jump's target was no client here: the old holder looks elsewhere
 	}
 	return append(out, own)
-}
-
-func listed(leases []Lease, peer Peer) bool {
-	return slices.ContainsFunc(leases, func(l Lease) bool { return l.Peer == peer })
 }
 
 // serve makes the node the holder of token, and a client no longer.

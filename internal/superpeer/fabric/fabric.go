@@ -100,7 +100,7 @@ func (f *Fabric) reach(t *Transport, addr string) (to *Transport, cut bool) {
 	return to, false
 }
 
-// Transport is the connection of a host to a [Fabric].
+// Transport is the connection of a host to a [Fabric], a [memberlist.NodeAwareTransport].
 type Transport struct {
 	fabric  *Fabric
 	host    int
@@ -112,12 +112,9 @@ type Transport struct {
 }
 
 // Sent returns the bytes that the host has sent, with the headers of UDP and IP.
-func (t *Transport) Sent() uint64 { return t.sent.Load() }
-
-// FinalAdvertiseAddr implements [memberlist.Transport].
+func (t *Transport) Sent() uint64                                        { return t.sent.Load() }
 func (t *Transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) { return t.addr.IP, port, nil }
 
-// WriteTo implements [memberlist.Transport].
 func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	now := time.Now()
 	t.sent.Add(uint64(len(b)) + header)
@@ -143,23 +140,18 @@ func (t *Transport) take(p *memberlist.Packet) {
 	}
 }
 
-// WriteToAddress implements [memberlist.NodeAwareTransport].
 func (t *Transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	return t.WriteTo(b, a.Addr)
 }
 
-// PacketCh implements [memberlist.Transport].
 func (t *Transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
-
-// StreamCh implements [memberlist.Transport].
-func (t *Transport) StreamCh() <-chan net.Conn { return t.streams }
+func (t *Transport) StreamCh() <-chan net.Conn           { return t.streams }
 
 var (
 	errRefused = errors.New("connection refused")
 	errTimeout = errors.New("no answer: the network is cut")
 )
 
-// DialTimeout implements [memberlist.Transport].
 func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	to, cut := t.fabric.reach(t, addr)
 	switch {
@@ -183,12 +175,10 @@ func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 	}
 }
 
-// DialAddressTimeout implements [memberlist.NodeAwareTransport].
 func (t *Transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	return t.DialTimeout(a.Addr, timeout)
 }
 
-// Shutdown implements [memberlist.Transport].
 func (t *Transport) Shutdown() error {
 	t.down.Store(true)
 	for {
@@ -207,7 +197,6 @@ type counted struct {
 	sent *atomic.Uint64
 }
 
-// Write implements [net.Conn].
 func (c *counted) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.sent.Add(uint64(n))
