@@ -3,6 +3,7 @@ package superpeer
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -509,4 +510,159 @@ func (d *driver) served(m *rules.Message) {
 		default:
 		}
 	}
+}
+
+// gauge is the estimated number of nodes, on a member of the core. The sum of the super peers'
+// loads fluctuates while clients move, and counts some twice while a super peer is dying. So the
+// number stays until three quarters of the recent sums lie on the same side of it.
+type gauge struct {
+	n    int
+	sums []int // recent sums, the oldest first
+}
+
+// A rise by a quarter is accepted after haste rounds: a growing overlay cannot wait.
+const (
+	haste     = 4
+	hasteRise = 4 // denominator of the fraction
+)
+
+// take returns the number after a further sum, with a window of that many rounds.
+func (g *gauge) take(sum, window int) int {
+	g.sums = append(g.sums, sum)
+	if surplus := len(g.sums) - window; surplus > 0 {
+		g.sums = slices.Delete(g.sums, 0, surplus)
+	}
+	if k := len(g.sums); k >= window/2 { // tokens move: few nodes stay in the core for long
+		sorted := slices.Sorted(slices.Values(g.sums))
+		g.n = min(max(g.n, sorted[k/4]), sorted[k-1-k/4])
+	}
+	if k := len(g.sums) - haste; k >= 0 {
+		if low := slices.Min(g.sums[k:]); low > g.n && (low-g.n)*hasteRise >= g.n {
+			g.n = low
+		}
+	}
+	return g.n
+}
+
+// renewal is an unanswered renewal of a lease. It is sent a second time in the same round: a packet
+// may be lost, and a client must not leave its super peer because of that.
+type renewal struct {
+	message rules.Message
+	waits   bool
+	at      time.Time
+}
+
+func (r *renewal) answered(by rules.Peer) {
+	if r.message.To == by {
+		r.waits = false
+	}
+}
+
+// due reports, once, whether it has waited for that long.
+func (r *renewal) due(after time.Duration) bool {
+	late := r.waits && time.Since(r.at) >= after
+	r.waits = r.waits && !late
+	return late
+}
+
+// rejoinEvery is how often, in rounds, a lost node is retried. compareEvery is the shortest time
+// between two comparisons of lists that an unlisted sender triggers.
+const (
+	rejoinEvery  = 3
+	compareEvery = 5 * rejoinEvery
+)
+
+// minCompare is the shortest interval, in rounds, at which a node compares its list of all nodes
+// with a peer's. It takes at least as many rounds as there are nodes, so that comparisons cost each
+// node the same for any number of nodes, some 240 bytes a round.
+const minCompare = 20
+
+// gap returns the number of rounds until the next comparison of a list of that size, randomized so
+// that nodes do not compare at the same time.
+func (d *driver) gap(size int) rules.Round {
+	n := uint64(max(minCompare, size))
+	return rules.Round(n/2 + d.draw.Next()%n)
+}
+
+// reunite tries to reach a lost node, or an address to join by: a partition may have ended. The
+// more nodes there are, the less often each tries.
+func (d *driver) reunite(now rules.Round) {
+	if now%rejoinEvery != 0 {
+		return
+	}
+	addr, share := d.m.peers.retry(d.draw.Next())
+	if d.size == 1 && len(d.m.cfg.Join) > 0 {
+		addr, share = d.m.cfg.Join[d.draw.Next()%uint64(len(d.m.cfg.Join))], 1
+	}
+	if d.missed && now%compareEvery == 0 {
+		d.missed = false
+		addr, share = d.m.peers.member(d.draw.Next()), 1
+	}
+	if first := d.compare == 0; first || now >= d.compare {
+		d.compare = now + d.gap(d.size)
+		if !first {
+			addr, share = d.m.peers.member(d.draw.Next()), 1
+		}
+	}
+	if addr != "" && d.draw.Unit() <= max(share, 2/float64(d.size)) {
+		d.m.compare(addr, d.m.list, &d.rejoin)
+	}
+}
+
+// announce publishes our token by gossip: at once when holder, version or room has changed, early
+// when the figures have, else periodically.
+func (d *driver) announce(a *rules.Announcement) {
+	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanOf(d.node.Serving(), func(l *rules.Lease) float32 { return l.RTT })}
+	age := d.round - d.toldAt
+	old := &d.told
+	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
+	changed := differ(old.Gain, n.Gain) || differ(old.Loss, n.Loss) || differ(old.Price, n.Price) || differ(old.mean, n.mean)
+	gap := d.m.book.gap(d.cfg.Count(d.size))
+	if c := d.m.core; c != nil {
+		n.waits = int32(len(c.unserved))
+		fresh = fresh || (old.load != n.load || old.waits != n.waits) && age >= gap/4
+	}
+	if !fresh && !(changed && age >= gap/2) && age < gap {
+		return
+	}
+	n.seq = uint32(d.round) + 1
+	if n.seq <= d.told.seq {
+		n.seq = d.told.seq + 1
+	}
+	d.told, d.toldAt = n, d.round
+	d.m.book.learn(&n, d.round)
+}
+
+// retire withdraws the announcement of our token. If super peers add up their loads the withdrawal
+// is announced too: they would count our clients twice.
+func (d *driver) retire() {
+	last := d.told
+	d.told = notice{seq: last.seq}
+	if d.m.core == nil || last.holder == 0 {
+		d.m.book.forget(d.self)
+		return
+	}
+	d.told.seq++
+	last.seq, last.load, last.waits = d.told.seq, 0, over
+	d.m.book.learn(&last, d.round)
+}
+
+func differ(a, b float32) bool {
+	gap, most := max(a, b)-min(a, b), max(a, b, -a, -b)
+	return gap > changedTell*most && gap > 1
+}
+
+// meanOf returns the mean of the measured round trips of list; -1: none is measured.
+func meanOf[T any](list []T, rtt func(*T) float32) float32 {
+	sum, k := float32(0), 0
+	for i := range list {
+		if ms := rtt(&list[i]); ms >= 0 {
+			sum += ms
+			k++
+		}
+	}
+	if k == 0 {
+		return -1
+	}
+	return sum / float32(k)
 }

@@ -1,13 +1,18 @@
 package superpeer
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-
-	"github.com/fxamacker/cbor/v2"
+	"sync/atomic"
+	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
+	"github.com/fxamacker/cbor/v2"
 )
 
 // Every user message of memberlist begins with a tag.
@@ -286,4 +291,101 @@ func (p *peers) lists(w *message, m *rules.Message, l limits) error {
 		})
 	}
 	return nil
+}
+
+// encodeCoordinate returns the payload of an acknowledged ping: 28 bytes.
+func encodeCoordinate(c coordinate.Coordinate) []byte {
+	b := make([]byte, 0, 4*(coordinate.Dims+3))
+	for _, x := range append(c.Vec[:], c.Height, c.Adjustment, c.Error) {
+		b = binary.BigEndian.AppendUint32(b, math.Float32bits(float32(x)))
+	}
+	return b
+}
+
+func decodeCoordinate(b []byte) (c coordinate.Coordinate, ok bool) {
+	if len(b) != 4*(coordinate.Dims+3) {
+		return c, false
+	}
+	next := func() float64 {
+		x := float64(math.Float32frombits(binary.BigEndian.Uint32(b)))
+		b = b[4:]
+		return x
+	}
+	for i := range c.Vec {
+		c.Vec[i] = next()
+	}
+	c.Height, c.Adjustment, c.Error = next(), next(), next()
+	return c, c.Check() == nil
+}
+
+// counters count messages.
+type counters struct {
+	sent, received, bytesOut, bytesIn atomic.Uint64
+	refused, dropped, probes          atomic.Uint64
+}
+
+// slogger is the part of a logger that memberLog needs.
+type slogger interface {
+	Debug(msg string, args ...any)
+	Warn(msg string, args ...any)
+}
+
+// Write implements [io.Writer] for memberlist's lines, "[LEVEL] memberlist: text". Its warnings are
+// mostly about remote nodes, so they are logged at level debug.
+func (l *memberLog) Write(line []byte) (int, error) {
+	text := bytes.TrimSpace(line)
+	if _, rest, ok := bytes.Cut(text, []byte("memberlist: ")); ok {
+		text = rest
+	}
+	l.to.Debug(string(text))
+	return len(line), nil
+}
+
+// numbers are the numbers of messages. Each number is for a single receiver and increases, so that
+// replayed packets have no effect on any node.
+type numbers struct {
+	sent  map[uid]uint64 // the last, by receiver
+	heard map[uid]window // by sender
+}
+
+// window is the highest number received, and which of the 63 numbers below it were: packets can be
+// reordered.
+type window struct{ top, seen uint64 }
+
+// next returns the number of a message to a node. The first is the time, which is higher than all
+// numbers that were forgotten.
+func (n *numbers) next(to uid) uint64 {
+	if _, ok := n.sent[to]; !ok {
+		n.sent[to] = uint64(time.Now().UnixMicro())
+	}
+	n.sent[to]++
+	return n.sent[to]
+}
+
+// fresh reports whether a message is new, and records it.
+func (n *numbers) fresh(from uid, number uint64) bool {
+	w := n.heard[from]
+	switch {
+	case number > w.top:
+		if w.seen <<= min(number-w.top, 64); w.top == 0 {
+			w.seen = 0
+		}
+		w = window{number, w.seen | 1}
+	case w.top-number >= 64 || w.seen>>(w.top-number)&1 == 1:
+		return false
+	default:
+		w.seen |= 1 << (w.top - number)
+	}
+	n.heard[from] = w
+	return true
+}
+
+// forget removes unlisted nodes once there are far more than listed nodes. Messages of unlisted
+// nodes are not read.
+func (n *numbers) forget(nodes int, listed func(uid) bool) {
+	if len(n.sent)+len(n.heard) < 4*nodes+128 {
+		return
+	}
+	maps.DeleteFunc(n.sent, func(u uid, _ uint64) bool { return !listed(u) })
+	maps.DeleteFunc(n.heard, func(u uid, _ window) bool { return !listed(u) })
 }

@@ -38,7 +38,7 @@ var bars = map[string]float64{
 	"one":     5,      // one, another, other, nobody
 	"public":  15,     // packages that a module outside can import
 	"root":    17,     // source files of the root package
-	"lines":   76_030, // without tests and their kits: 70,000 for the house, 6,030 for later features
+	"lines":   75_775, // without tests and their kits: 70,000 for the house, 5,775 for later features
 }
 
 // TestBars compares the figures of the tree with the bars. To see all figures:

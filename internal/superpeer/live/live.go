@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
@@ -384,4 +386,103 @@ func (r *Report) compare(o Options) error {
 	}
 	r.LabMean = new(l.Mean)
 	return nil
+}
+
+// disturbance randomly chooses which packets are lost and which are late.
+func disturbance(o Options) func(a, b int) (lost bool, late time.Duration) {
+	var packets atomic.Uint64
+	return func(int, int) (bool, time.Duration) {
+		draw := rules.Mix(rules.Mix(o.Seed+31) + packets.Add(1))
+		share := func(x uint64) float64 { return float64(x>>11) / (1 << 53) }
+		if share(draw) < o.Loss {
+			return true, 0
+		}
+		if draw = rules.Mix(draw + 1); share(draw) >= o.Late {
+			return false, 0
+		}
+		return false, time.Duration(share(rules.Mix(draw+2)) * float64(o.Round/2))
+	}
+}
+
+// Nodes join a few at a time: a joining node exchanges the whole list with a node of the overlay.
+const (
+	joining   = 16 // at the same time, at most
+	joinEvery = 25 // in a round
+)
+
+func (g *group) join(ctx context.Context) error {
+	if err := g.enter(ctx, 0); err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, joining)
+	errs := make([]error, g.o.Nodes)
+	for i := 1; i < g.o.Nodes; i++ {
+		slots <- struct{}{}
+		time.Sleep(g.o.Round / joinEvery)
+		wait.Go(func() {
+			errs[i] = g.enter(ctx, i)
+			<-slots
+		})
+	}
+	wait.Wait()
+	g.remaining = g.o.Nodes
+	return errors.Join(errs...)
+}
+
+func (g *group) enter(ctx context.Context, i int) (err error) {
+	g.wires[i] = g.net.Transport(i)
+	c := superpeer.Config{
+		Method: g.o.Method, Fraction: g.o.Fraction, Capacity: g.o.Capacity, Round: g.o.Round,
+		ID: strconv.Itoa(i), Membership: g.o.Membership, Transport: g.wires[i], Seed: rules.Mix(g.o.Seed) + uint64(i),
+	}
+	if i > 0 {
+		c.Join = []string{fabric.Address(int(rules.Mix(uint64(i))%uint64(min(i, joining))) / joining)}
+	}
+	if g.members[i], err = superpeer.Join(ctx, c); err != nil {
+		return fmt.Errorf("node %d: %w", i, err)
+	}
+	return nil
+}
+
+func (g *group) close() {
+	var wait sync.WaitGroup
+	for i, m := range g.members {
+		if m != nil {
+			wait.Go(m.Kill)
+			g.members[i] = nil
+		}
+	}
+	wait.Wait()
+}
+
+// usage is what all nodes have used so far.
+type usage struct {
+	at    time.Time
+	bytes uint64
+	cpu   time.Duration
+}
+
+func (g *group) usage() usage {
+	u := usage{at: time.Now(), cpu: cpuTime(), bytes: g.sent}
+	for _, i := range g.live() {
+		u.bytes += g.wires[i].Sent()
+	}
+	return u
+}
+
+func (u usage) since(v usage, nodes int) (bytes, cpu float64) {
+	t := u.at.Sub(v.at).Seconds() * float64(nodes)
+	if t <= 0 {
+		return 0, 0
+	}
+	return float64(u.bytes-v.bytes) / t, (u.cpu - v.cpu).Seconds() / t
+}
+
+// memory returns the present memory of the process, in bytes.
+func memory() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
 }
