@@ -246,7 +246,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 			}
 		}
 		a.address = cli.Shown(operating)
-		server = api.NewServer(jobs.Node{Node: a.node, Book: a.book}, a.address, version(), a.log, a.flags.apiNames()...)
+		server = api.NewServer(jobs.Node{Node: a.node, Book: a.book}, a.address, version(), a.log, apiNames(a.flags.httpHosts, a.flags.http, a.flags.security.httpAdvertise)...)
 		server.Authorize(a.tokens)
 		server.Reserve(a.job.has)
 		server.Jobs(a.book)
@@ -304,7 +304,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	hooked := a.flags.hooks.follow(a.node, a.pod, !a.job.reports(), a.log)
 	told := tellManager(a)
 	err := a.wait(signals)
-	told.stopping()
+	told.Stopping() // a manager that has gone needs no notice; its watchdog is served until the end
 
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime+a.job.parting()+a.flags.hooks.parting())
 	defer cancel()
@@ -586,9 +586,4 @@ func (m *manager) tellAlive(node *batuta.Node) {
 		node.Status(context.Background()) // comes back from the loop
 		m.Alive()
 	}
-}
-
-// stopping notifies that the agent ends. Watchdog notifications go on meanwhile.
-func (m *manager) stopping() {
-	m.Stopping() // a manager that has gone needs no notice
 }

@@ -165,11 +165,11 @@ func (f *agentFlags) checkNames() error {
 	return nil
 }
 
-// apiNames are the names under which the API may be asked: those given, and the name
-// that --http itself has.
-func (f *agentFlags) apiNames() []string {
-	names := slices.Clone(f.httpHosts)
-	for _, addr := range []string{f.http, f.security.httpAdvertise} {
+// apiNames are the names under which the API may be asked: those given, and those that its own
+// addresses have.
+func apiNames(hosts []string, addresses ...string) []string {
+	names := slices.Clone(hosts)
+	for _, addr := range addresses {
 		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
 			names = append(names, host)
 		}
@@ -182,25 +182,19 @@ func parseMembers(list []string) ([]batuta.Peer, error) {
 	var peers []batuta.Peer
 	seen := map[batuta.ID]string{}
 	for _, item := range list {
-		p, err := parseMember("--member", item)
+		id, addr, err := cli.Member("--member", item)
 		if err != nil {
 			return nil, err
 		}
-		if earlier, twice := seen[p.ID]; twice && earlier != p.Addr {
-			return nil, cli.Usagef("--member %s has both %s and %s; keep one", p.ID, earlier, p.Addr)
+		if earlier, twice := seen[id]; twice && earlier != addr {
+			return nil, cli.Usagef("--member %s has both %s and %s; keep one", id, earlier, addr)
 		} else if twice {
 			continue
 		}
-		seen[p.ID] = p.Addr
-		peers = append(peers, p)
+		seen[id] = addr
+		peers = append(peers, batuta.Peer{ID: id, Addr: addr})
 	}
 	return peers, nil
-}
-
-// parseMember reads ID=HOST:PORT, given as what.
-func parseMember(what, item string) (batuta.Peer, error) {
-	id, addr, err := cli.Member(what, item)
-	return batuta.Peer{ID: id, Addr: addr}, err
 }
 
 // memberFlags are how a member joins, whether it may lead, and how it leaves.

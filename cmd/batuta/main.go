@@ -149,7 +149,7 @@ func subcommands(e cli.Env) []*cobra.Command {
 		newTLSCommand(e),
 		newVersionCommand(e),
 		newCompletionCommand(e),
-		newManCommand(e),
+		newManCommand(),
 		simulate.NewCommand(e),
 		simulate.NewLabCommand(e),
 		newExitCodesTopic(),
@@ -218,7 +218,7 @@ func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra
 }
 
 // newManCommand writes the man pages of the tree it stands in; packagers run it.
-func newManCommand(e cli.Env) *cobra.Command {
+func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIRECTORY",
 		Short:   "Write the man pages into a directory",

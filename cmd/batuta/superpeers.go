@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -204,15 +203,11 @@ func (a *peerRun) serve(operating, health net.Listener) (err error) {
 		}
 	}
 	if operating != nil {
-		names := slices.Clone(f.httpHosts)
-		if host, _, err := net.SplitHostPort(f.http); err == nil && host != "" {
-			names = append(names, host)
-		}
 		secured, err := f.security.serving(f.config.Overlay, a.node.ID(), f.http)
 		if err != nil {
 			return cli.Exit(cli.Usage, err)
 		}
-		server := peeragent.NewServer(a.node, version(), a.tokens, a.log, names...)
+		server := peeragent.NewServer(a.node, version(), a.tokens, a.log, apiNames(f.httpHosts, f.http)...)
 		if secured != nil {
 			operating = tls.NewListener(operating, secured.Config())
 		}

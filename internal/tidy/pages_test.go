@@ -71,7 +71,7 @@ func TestFencingIsTheSameEverywhere(t *testing.T) {
 		"README.md":          {"never the epoch alone", "is the token a fencing token? | **no**"},
 		"README.es.md":       {"nunca la época sola", "¿es el token un *fencing token*? | **no**"},
 		"doc.go":             {"never the epoch alone", "only under quorum is the token a fence"},
-		"election/id.go":  {"never the epoch alone", "Only under quorum is it a fence"},
+		"election/id.go":     {"never the epoch alone", "Only under quorum is it a fence"},
 		"docs/guarantees.md": {"never the epoch alone", "only under `quorum` is the token a fence"},
 	}
 	against := regexp.MustCompile(`(?i)(refuses|compare) the (lower )?epoch\b|epoch is (then )?(no|a) fence|fence with the epoch`)

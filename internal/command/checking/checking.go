@@ -77,7 +77,7 @@ type Finding struct {
 
 // Run checks all, and prints the findings to out. It fails with exit code 1 if there is a fault.
 func Run(ctx context.Context, p Plan, out io.Writer) error {
-	found := append(p.members(ctx), p.machine()...)
+	found := slices.Concat(p.members(ctx), p.addresses(), p.disk())
 	faults := 0
 	for _, f := range found {
 		if !f.OK {
@@ -177,11 +177,6 @@ func (p *Plan) own() string {
 		return ""
 	}
 	return p.Listen
-}
-
-// machine checks this machine.
-func (p *Plan) machine() []Finding {
-	return slices.Concat(p.addresses(), p.disk())
 }
 
 // addresses finds a listen address that this machine does not have, or that is not reachable

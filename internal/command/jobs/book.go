@@ -108,7 +108,7 @@ func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 		j.Leader = new(string(v.Token.Leader.ID))
 	}
 	if now := time.Now().UTC(); l.Plan != nil && !j.Paused {
-		if next := l.Plan.Schedule.Next(latest(now, last)); !next.IsZero() {
+		if next := l.Plan.Schedule.Next(slices.MaxFunc([]time.Time{now, last}, time.Time.Compare)); !next.IsZero() {
 			j.Next = &next
 		}
 	}
@@ -148,13 +148,6 @@ func (r record) describe(j *joblist.Job, members []batuta.MemberStatus) {
 	if r.state == ended || r.state == timedOut {
 		j.Exit = new(int(r.exit))
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // journal is the part of a book about a job, on the member that leads the job. A single goroutine

@@ -51,21 +51,16 @@ func decode(text string, size int) (n uint32, ok bool) {
 	return uint32(binary.BigEndian.Uint64(append([]byte{0, 0}, raw...)) >> (48 - 6*size)), true
 }
 
-func decodeTick(text string) (time.Time, bool) {
-	n, ok := decode(text, tickSize)
-	if !ok {
-		return time.Time{}, false
-	}
-	return time.Unix(int64(n)*60, 0).UTC(), true
-}
-
 // toldTick returns the tick of a mark in a value of [TicksKey]; zero: it has none.
 func toldTick(list, mark string) time.Time {
 	for ; len(list) >= entrySize; list = list[entrySize:] {
-		if list[:markSize] == mark {
-			tick, _ := decodeTick(list[markSize:entrySize])
-			return tick
+		if list[:markSize] != mark {
+			continue
 		}
+		if n, ok := decode(list[markSize:entrySize], tickSize); ok {
+			return time.Unix(int64(n)*60, 0).UTC()
+		}
+		break
 	}
 	return time.Time{}
 }
