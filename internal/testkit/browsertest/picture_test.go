@@ -69,6 +69,9 @@ func TestPauseAndReapingAreDrawn(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"?lang=es")
 	b.size(1280, 900, "dark")
 	b.until(ready)
+	if tops := eval[int](b, "new Set([...document.querySelectorAll('header.top > :not(.spring)')].filter(x => x.offsetHeight).map(x => Math.round((x.getBoundingClientRect().top + x.getBoundingClientRect().bottom) / 8))).size"); tops != 1 {
+		t.Errorf("what is on top of the page is in %d rows", tops)
+	}
 	for file, steps := range map[string][][2]string{
 		"pause": {
 			{"lab.model.events.find(e => e.what === 'pauses').at - 1", "!document.querySelector('.paused[visibility=visible]')"},
