@@ -36,7 +36,7 @@ const (
 	Pausing                            // the user fixes leadership for Age, or ends that with 0
 	Sworn                              // a guard has the secret of Token, this member's leadership, and its commitment is Proof
 	Attested                           // Proof has come from outside: the secret of a leadership that is over, its process dead and its work stopped
-	Woke                               // only time: the deadline has passed
+	Woke                               // only time: the deadline has passed; with Peer: that member has sent something that concerns no election of the cluster
 
 	LeaderLost    // to the Algorithm: there is no leader now; begin an election
 	LeaderElected // to the Algorithm: Token is the leadership now and is saved; elections are over
@@ -46,7 +46,7 @@ const (
 // Event is the input of a step of a Machine or an Algorithm.
 type Event struct {
 	Kind        EventKind
-	Peer        ID                // Transfer, PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
+	Peer        ID                // Transfer, PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn; Woke
 	Message     *Message          // Received
 	Name        string            // TimerFired
 	Rank        Rank              // LinkUp

@@ -24,7 +24,6 @@ type knownFailure struct {
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
-	{"two_hold_a_seat", "no more members lead a named election, or still work for it, than it has seats, where nothing is broken between them and their coordinator", "three disks lose power while the coordinator is frozen, and members join anew"},
 	{"ring_hands_over_again", "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands", "all members are needed to lead, and a leader hands over again and again to a member that reaches three by relays alone and does not claim"},
 }
 

@@ -1,6 +1,7 @@
 package sim_test
 
 var namedMutants = []wrong{
+	{"named: a frame does not count as received from its sender", "internal/core/named/core.go", "election.Event{Kind: election.Woke, Peer: msg.From}", "election.Event{Kind: election.Woke}", "scenario election/bully/testdata/two_hold_a_seat.txt"},
 	{"named: a new coordinator assigns before others have told what they hold", "internal/core/named/office.go", "m.ID != o.c.self && !(p != nil && (p.reported || p.down))", "false && p != nil", "test internal/core/named TestANewCoordinatorInterruptsNobody"},
 	{"named: who is silent is replaced too early", "internal/core/named/office.go", "o.c.now.Sub(p.heard) > o.c.wait && !p.silent", "o.c.now.Sub(p.heard) > o.c.timing.T() && !p.silent", "test internal/core/named TestASilentMemberIsReplacedWhenItsTimeHasPassed"},
 	{"named: a lead ends before its work has stopped", "internal/core/named/member.go", "	if !h.working {\n		c.gaveUp(name, h)", "	if true {\n		c.gaveUp(name, h)", "test internal/core/named TestAHandOverWaitsForTheWork"},

@@ -100,6 +100,10 @@ func (m *Machine) handle(ev *election.Event) {
 		m.transfer(ev.Peer)
 	case election.TimerFired:
 		m.fire(ev.Name)
+	case election.Woke:
+		if i, ok := m.index[ev.Peer]; ok && i != m.me && m.tenure.Started() {
+			m.hear(i)
+		}
 	default:
 		m.handleMembership(ev)
 	}

@@ -116,7 +116,7 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	if ev.Kind == election.Received {
 		c.hears(msg)
 		if named = msg.Kind == election.Named; named {
-			ev = election.Event{Kind: election.Woke}
+			ev = election.Event{Kind: election.Woke, Peer: msg.From}
 		}
 	}
 	c.forward(&ev)
