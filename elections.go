@@ -111,14 +111,12 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 		return err
 	}
 	defer n.candidacies.withdraw(s, e)
-	c := s.of
 	return n.leading(ctx, s.history, fn, func(at *happening) *work {
 		if v := at.Event.View; v.Defined() {
-			w, _ := n.candidacies.beginNamed(ctx, c.name, v.Token)
-			return w
+			return n.candidacies.beginNamed(ctx, e.name, v.Token)
 		}
 		return nil
-	}, func(w *work) bool { return n.candidacies.finishNamed(c, w) })
+	}, n.candidacies.finishNamed)
 }
 
 // Hold is [Node.Hold] for this election. It gives a leadership that this member has while Lead, LeadEach
@@ -131,11 +129,7 @@ func (e *Election) Hold(ctx context.Context) (held context.Context, release func
 		return e.node.Hold(ctx)
 	}
 	n, v := e.node, e.Leader()
-	var c *candidate
-	return n.hold(ctx, v, func() (w *work) {
-		w, c = n.candidacies.beginNamed(ctx, e.name, v.Token)
-		return w
-	}, func(w *work) bool { return n.candidacies.finishNamed(c, w) })
+	return n.hold(ctx, v, func() *work { return n.candidacies.beginNamed(ctx, e.name, v.Token) }, n.candidacies.finishNamed)
 }
 
 // LeadEach is [Election.Lead] for many elections at once: this member is a candidate of each, and fn runs
@@ -367,12 +361,7 @@ func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 				return
 			}
 		}
-		skip := true
 		for v, err := range all {
-			if skip {
-				skip = false // the view of before
-				continue
-			}
 			if !yield(v, err) {
 				return
 			}
@@ -383,7 +372,7 @@ func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 // ListElections are the present views of all elections but the cluster's own, by name and
 // seat.
 func (n *Node) ListElections() []View {
-	views := n.candidacies.elections.list("")
+	views := n.candidacies.elections.list()
 	for i, v := range views {
 		views[i] = n.candidacies.unlessLate(v)
 	}

@@ -192,8 +192,8 @@ func TestALossFollowsItsLeadership(t *testing.T) {
 	for v := range later {
 		t.Errorf("%+v of an election that no member stands for", v)
 	}
-	if len(n.candidacies.elections.were) > 0 {
-		t.Errorf("%v is kept", n.candidacies.elections.were)
+	if len(n.candidacies.elections.views) > 0 {
+		t.Errorf("%v is kept", n.candidacies.elections.views)
 	}
 }
 

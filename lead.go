@@ -263,9 +263,11 @@ func (d *duties) retire() {
 
 // work is a run of a function of the user.
 type work struct {
-	began  Token // that of its leadership when it began
-	token  Token // that of its leadership now; used in a turn of the node
-	held   bool  // by Hold: leadership goes on when it ends
+	began  Token      // that of its leadership when it began
+	token  Token      // that of its leadership now; used in a turn of the node
+	held   bool       // by Hold: leadership goes on when it ends
+	of     *candidate // of a named election; nil: of the cluster's own
+	led    bool       // of a named election: it returned while its leadership lasted
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }

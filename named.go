@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/named"
+	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
 // elections is what watchers see of named elections.
@@ -20,47 +21,48 @@ type elections struct {
 
 	mu    sync.RWMutex
 	ended bool
-	views map[string][]View   // by name and seat; of a name without candidates there is none
-	were  map[place]View      // where no member leads: the view of the leadership before
-	names map[string]*history // of those that are watched
-	every *history            // of all; nil: there is no watcher
+	views map[string][]shown   // by name and seat; of a name without candidates there is none
+	names map[string]*history  // of those that are watched
+	every *eventlog.List[View] // of all; nil: there is no watcher
 }
 
-// place is a seat of an election.
-type place struct {
-	name string
-	seat int
+// shown is what watchers see of a seat.
+type shown struct {
+	View
+	before *View // where no member leads: the view of the leadership before
 }
 
-// newElections are none.
 func newElections() elections {
-	return elections{views: map[string][]View{}, were: map[place]View{}, names: map[string]*history{}}
+	return elections{views: map[string][]shown{}, names: map[string]*history{}}
 }
 
-// tell appends a view.
-func (e *elections) tell(v View) {
+// tell appends views, which watchers receive together.
+func (e *elections) tell(views ...View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	seats := e.views[v.Election]
-	if len(seats) <= v.Seat {
-		for len(seats) <= v.Seat {
-			seats = append(seats, View{Election: v.Election, Seat: len(seats)})
+	for _, v := range views {
+		seats := e.views[v.Election]
+		if len(seats) <= v.Seat {
+			for len(seats) <= v.Seat {
+				seats = append(seats, shown{View: View{Election: v.Election, Seat: len(seats)}})
+			}
+			e.views[v.Election] = seats
 		}
-		e.views[v.Election] = seats
-	}
-	if at := (place{v.Election, v.Seat}); v.Defined() {
-		delete(e.were, at)
-	} else if before := seats[v.Seat]; before.Defined() {
-		e.were[at] = before
-	}
-	seats[v.Seat] = v
-	now := seen{Event: event(v)} // of these histories views alone are read: see origin
-	if h := e.names[v.Election]; h != nil {
-		h.Add(now)
+		s := &seats[v.Seat]
+		if v.Defined() {
+			s.before = nil
+		} else if s.Defined() {
+			before := s.View
+			s.before = &before
+		}
+		s.View = v
+		if h := e.names[v.Election]; h != nil {
+			h.Add(seen{Event: event(v)}) // of these histories views alone are read: see origin
+		}
 	}
 	if e.every != nil {
 		e.every.Limit(MaxBacklog + 2*len(e.views)) // a change of all leaders is no reader's fault
-		e.every.Add(now)
+		e.every.Add(views...)
 	}
 }
 
@@ -81,25 +83,26 @@ func (e *elections) learn(id ID, pairs map[string]string) {
 func (e *elections) forget(name string, seat int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.were, place{name, seat})
 	seats := e.views[name]
 	if seat < len(seats) {
-		seats[seat] = View{Election: name, Seat: seat}
+		seats[seat] = shown{View: View{Election: name, Seat: seat}}
 	}
-	if !slices.ContainsFunc(seats, View.Defined) {
+	if !slices.ContainsFunc(seats, func(s shown) bool { return s.Defined() }) {
 		delete(e.views, name)
 	}
 }
 
 // list returns the views of a name, or of all.
-func (e *elections) list(name string) (views []View) {
+func (e *elections) list(names ...string) (views []View) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if name != "" {
-		return slices.Clone(e.views[name])
+	if names == nil {
+		names = slices.Sorted(maps.Keys(e.views))
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.views)) {
-		views = append(views, e.views[name]...)
+	for _, name := range names {
+		for _, s := range e.views[name] {
+			views = append(views, s.View)
+		}
 	}
 	return views
 }
@@ -109,8 +112,8 @@ func (m *candidacies) leader(name string) View {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	first := View{Election: name, Since: m.born}
-	for i, v := range e.views[name] {
-		if v = m.unlessLate(v); v.Token.Leader.ID == m.id || i == 0 || !first.Defined() && v.Defined() {
+	for i, s := range e.views[name] {
+		if v := m.unlessLate(s.View); v.Token.Leader.ID == m.id || i == 0 || !first.Defined() && v.Defined() {
 			first = v
 		}
 	}
@@ -124,9 +127,9 @@ func (e *elections) watched(name string) *history {
 	h := e.names[name]
 	if h == nil {
 		first := View{Election: name}
-		for i, v := range e.views[name] {
-			if i == 0 || !first.Defined() && v.Defined() {
-				first = v
+		for i, s := range e.views[name] {
+			if i == 0 || !first.Defined() && s.Defined() {
+				first = s.View
 			}
 		}
 		h = newHistory(first)
@@ -138,25 +141,25 @@ func (e *elections) watched(name string) *history {
 	return h
 }
 
-// all gives the present views of all, each loss behind its leadership, and then what follows them, behind a view that does not count.
+// all gives the present views of all, each loss behind its leadership, and then what follows them.
 func (e *elections) all(ctx context.Context) (first []View, all iter.Seq2[View, error]) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.every == nil {
-		e.every = newHistory(View{})
+		e.every = eventlog.New(View{}, MaxBacklog)
 		if e.ended {
 			e.every.End()
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.views)) {
-		for _, v := range e.views[name] {
-			if before, ok := e.were[place{name, v.Seat}]; ok {
-				first = append(first, before)
+		for _, s := range e.views[name] {
+			if s.before != nil {
+				first = append(first, *s.before)
 			}
-			first = append(first, v)
+			first = append(first, s.View)
 		}
 	}
-	return first, e.every.views(ctx)
+	return first, eventlog.Walk(ctx, e.every, e.every.Place(), ErrBehind, func(View) []View { return nil }, func(v View) (View, bool) { return v, true })
 }
 
 func (e *elections) end() {
@@ -181,6 +184,9 @@ type candidacies struct {
 	asked      map[uint64]chan named.Reply // requests to the coordinator
 	atWork     int                         // functions that run
 	fresh      []string                    // names whose work has begun in this step
+
+	mu     sync.Mutex
+	ending *endings // that the next turn takes in; nil: there are none
 }
 
 // candidate is a name for which this member is a candidate. It is used in a turn of the node.
@@ -194,7 +200,6 @@ type candidate struct {
 // call is a call of [Election.Lead] or [Node.LeadEach].
 type call struct {
 	// Of Lead.
-	of      *candidate
 	history *history // this member's own leaderships
 
 	// Of LeadEach.
@@ -284,7 +289,7 @@ func (m *candidacies) leaves(s *call, name string) (last bool) {
 func (m *candidacies) joins(c *candidate, s *call) {
 	token, seat := m.named.Leads(c.name)
 	if s.fn == nil {
-		s.of, s.history = c, newHistory(View{Election: c.name, Seat: seat, Token: token, Since: c.since})
+		s.history = newHistory(View{Election: c.name, Seat: seat, Token: token, Since: c.since})
 	} else if token.Defined() {
 		m.beginEach(c, s, token)
 	}
@@ -311,7 +316,7 @@ func (m *candidacies) beginEach(c *candidate, s *call, token Token) {
 	m.countIn(c, w)
 	l := m.leadership(View{Election: c.name, Since: c.since}, w)
 	s.running.Go(func() {
-		led, err := w.run(m.cfg.Logger, l, s.fn, func(w *work) bool { return m.finishNamed(c, w) })
+		led, err := w.run(m.cfg.Logger, l, s.fn, m.finishNamed)
 		if led && s.ctx.Err() == nil {
 			m.finishedEach(c, s, err)
 		}
@@ -336,7 +341,7 @@ func (m *candidacies) finishedEach(c *candidate, s *call, err error) {
 
 // countIn counts work in. The core knows of it before it does anything else: see tellWork.
 func (m *candidacies) countIn(c *candidate, w *work) {
-	c.working = append(c.working, w)
+	c.working, w.of = append(c.working, w), c
 	m.atWork++
 	if len(c.working) == 1 {
 		m.fresh = append(m.fresh, c.name)
@@ -354,9 +359,9 @@ func (m *candidacies) tellWork() {
 }
 
 // beginNamed counts work in; nil when token has ended, or this member is no candidate any more.
-func (m *candidacies) beginNamed(ctx context.Context, name string, token Token) (w *work, c *candidate) {
-	w = m.workIn(ctx, token, func(w *work) bool {
-		c = m.candidates[name]
+func (m *candidacies) beginNamed(ctx context.Context, name string, token Token) *work {
+	return m.workIn(ctx, token, func(w *work) bool {
+		c := m.candidates[name]
 		if leads, _ := m.named.Leads(name); c == nil || leads != token || m.closing {
 			return false
 		}
@@ -364,25 +369,51 @@ func (m *candidacies) beginNamed(ctx context.Context, name string, token Token) 
 		m.tellWork()
 		return true
 	})
-	return w, c
 }
 
-// finishNamed counts work out. If it was still leading, it gives the election away.
-func (m *candidacies) finishNamed(c *candidate, w *work) (led bool) {
-	m.call(context.Background(), func() {
-		token, _ := m.named.Leads(c.name)
-		led = token == w.token && !w.held
-		c.working = slices.DeleteFunc(c.working, func(other *work) bool { return other == w })
-		m.atWork--
-		if led {
-			m.perform(m.named.Resign(m.now(), c.name))
-		}
-		if len(c.working) == 0 {
-			m.perform(m.named.Working(m.now(), c.name, false))
-		}
+// endings are works that end together, in a turn of the node.
+type endings struct {
+	works []*work
+	over  sync.Once // that turn
+}
+
+// finishNamed counts work out. If it was still leading, it gives the election away. Many works return
+// together: all that have when the node's turn comes are counted out in it.
+func (m *candidacies) finishNamed(w *work) (led bool) {
+	m.mu.Lock()
+	if m.ending == nil {
+		m.ending = &endings{}
+	}
+	batch := m.ending
+	batch.works = append(batch.works, w)
+	m.mu.Unlock()
+	batch.over.Do(func() {
+		m.call(context.Background(), func() {
+			m.mu.Lock()
+			m.ending = nil
+			m.mu.Unlock()
+			m.finishAll(batch.works)
+		})
 	})
 	w.cancel(nil)
-	return led
+	return w.led
+}
+
+func (m *candidacies) finishAll(works []*work) {
+	var given, stopped []string
+	for _, w := range works {
+		c := w.of
+		token, _ := m.named.Leads(c.name)
+		if w.led = token == w.token && !w.held; w.led {
+			given = append(given, c.name)
+		}
+		c.working = slices.DeleteFunc(c.working, func(other *work) bool { return other == w })
+		if m.atWork--; len(c.working) == 0 {
+			stopped = append(stopped, c.name)
+		}
+	}
+	m.perform(m.named.Resign(m.now(), given...))
+	m.perform(m.named.Stopped(m.now(), stopped))
 }
 
 // tellLost publishes what a step has changed as far as leaderships of this member have ended by
@@ -401,9 +432,7 @@ func (m *candidacies) tellLost(changes []named.Change, now time.Time) (rest []na
 			m.cancelNamed(c, ch)
 		}
 	}
-	for _, ch := range changes[:last] {
-		m.tellElection(ch, now)
-	}
+	m.tellChanges(changes[:last], now)
 	m.elections.until.Store(int64(m.named.Until().Sub(m.born)))
 	return changes[last:]
 }
@@ -426,9 +455,7 @@ func (m *candidacies) tellElections(rest []named.Change, replies []named.Reply, 
 	if m.named == nil {
 		return
 	}
-	for _, ch := range rest {
-		m.tellElection(ch, now)
-	}
+	m.tellChanges(rest, now)
 	for _, r := range replies {
 		if answer := m.asked[r.Number]; answer != nil {
 			delete(m.asked, r.Number)
@@ -438,24 +465,37 @@ func (m *candidacies) tellElections(rest []named.Change, replies []named.Reply, 
 	m.tellWork()
 }
 
-func (m *candidacies) tellElection(ch named.Change, now time.Time) {
-	v := View{Election: ch.Name, Seat: ch.Seat, Since: now}
-	if ch.Gone && !ch.Lost {
-		m.elections.forget(ch.Name, ch.Seat)
-		return
+// tellChanges publishes changes, to watchers first, and begins the work under what this member leads.
+func (m *candidacies) tellChanges(changes []named.Change, now time.Time) {
+	views := make([]View, 0, len(changes))
+	for i, ch := range changes {
+		if ch.Lost || !ch.Gone {
+			views = append(views, m.viewAfter(ch, now))
+		}
+		if ch.Gone || i == len(changes)-1 {
+			m.elections.tell(views...)
+			views = views[:0]
+		}
+		if ch.Gone {
+			m.elections.forget(ch.Name, ch.Seat)
+		}
 	}
+	for _, ch := range changes {
+		if c := m.candidates[ch.Name]; ch.Token.Leader.ID == m.id && c != nil && (ch.Lost || !ch.Gone) {
+			m.tellOwn(c, m.viewAfter(ch, now))
+		}
+	}
+}
+
+// viewAfter is the view behind a change.
+func (m *candidacies) viewAfter(ch named.Change, now time.Time) View {
+	v := View{Election: ch.Name, Seat: ch.Seat, Since: now}
 	if ch.Lost {
 		v.Lost, v.Cause = ch.Token, ch.Cause
 	} else {
 		v.Token, v.Address, v.Meta = ch.Token, m.links.address(ch.Token.Leader.ID), m.links.metas[ch.Token.Leader.ID]
 	}
-	m.elections.tell(v)
-	if c := m.candidates[ch.Name]; c != nil && ch.Token.Leader.ID == m.id {
-		m.tellOwn(c, v)
-	}
-	if ch.Gone {
-		m.elections.forget(ch.Name, ch.Seat)
-	}
+	return v
 }
 
 func event(v View) Event {

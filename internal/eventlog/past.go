@@ -40,19 +40,27 @@ func (l *List[E]) Limit(events int) {
 	l.limit = events
 }
 
-// Add appends an event, unless the list is over. It must not be called concurrently.
-func (l *List[E]) Add(e E) {
+// passed is the channel of an entry that a further entry was added with.
+var passed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Add appends events, unless the list is over. It must not be called concurrently.
+func (l *List[E]) Add(events ...E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	if l.over || len(events) == 0 {
 		return
 	}
 	tail := l.tail.Load()
-	tail.then = &Entry[E]{Event: e, more: make(chan struct{})}
-	l.tail.Store(tail.then)
-	close(tail.more)
+	waits, next := tail.more, tail
+	for _, e := range events {
+		next.then = &Entry[E]{Event: e, more: passed}
+		next = next.then
+	}
+	next.more = make(chan struct{})
+	l.tail.Store(next)
+	close(waits)
 	for r := range l.readers {
-		if r.behind++; r.behind > l.limit {
+		if r.behind += len(events); r.behind > l.limit {
 			r.at = nil // what waits for it is garbage
 			delete(l.readers, r)
 		}

@@ -72,6 +72,27 @@ func TestAReaderBehindTheLimitIsToldSo(t *testing.T) {
 	}
 }
 
+// Events that are added together are read in order, also by a reader that waits, and each counts.
+func TestEventsAreAddedTogether(t *testing.T) {
+	l := New(0, 6)
+	var got []int
+	for n, err := range walk(t, l) {
+		if err != nil {
+			n = -1
+		}
+		if got = append(got, n); n == 0 {
+			l.Add()
+			l.Add(1, 2, 3, 4)
+			l.Add(6, 8)
+		} else if n == 8 {
+			l.Add(1, 2, 3, 4, 5, 6, 7)
+		}
+	}
+	if want := []int{0, 2, 4, 6, 8, -1}; !slices.Equal(got, want) || l.Readers() > 0 {
+		t.Errorf("got %v, want %v, and %d readers are left", got, want, l.Readers())
+	}
+}
+
 func TestNothingIsKeptForAReaderThatStops(t *testing.T) {
 	l := New(0, 10)
 	w := walk(t, l) // its place is taken, and it never reads

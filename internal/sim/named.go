@@ -135,7 +135,7 @@ func (w *world) namedFollows(p *process, changes []named.Change) {
 			continue
 		}
 		p.toils[name] = true
-		w.stepBy(p, &election.Event{Kind: election.Woke}, func(at time.Time) []election.Action { return p.assigned.Working(at, name, true) })
+		w.stepBy(p, &election.Event{Kind: election.Woke}, func(at time.Time) []election.Action { return p.assigned.Begin(at, []string{name}) })
 	}
 }
 
@@ -156,6 +156,6 @@ func (w *world) namedStopped(p *process, life uint64) {
 		}
 		p.ends = slices.Delete(p.ends, i, i+1)
 		delete(p.toils, e.name)
-		w.command(p, func(at time.Time) []election.Action { return p.assigned.Working(at, e.name, false) })
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Stopped(at, []string{e.name}) })
 	}
 }

@@ -26,7 +26,7 @@ func (c *Core) reportAnew() {
 // too many do.
 func (m *member) inFewWords(t *table, self election.ID) (like *claim, unlike map[string]bool) {
 	how := m.usual()
-	if unlike = m.unlike(t, self, how); 2*len(unlike) > len(t.seats) || len(t.seats) == 0 {
+	if unlike = m.unlike(t, self, how); 2*len(unlike) > len(t.ordered()) || len(t.names) == 0 {
 		return nil, nil
 	}
 	return &claim{Stands: true, Weight: how.Weight, Prefer: how.Prefer, Seats: how.Seats}, unlike
@@ -60,7 +60,7 @@ func (c Candidacy) compare(other Candidacy) int {
 // unlike returns the names whose claim differs from the assignment, or from the default candidacy.
 func (m *member) unlike(t *table, self election.ID, like Candidacy) map[string]bool {
 	names, stood, held := map[string]bool{}, 0, 0
-	several := len(t.names) != len(t.seats)
+	several := t.several()
 	for _, e := range t.ordered() {
 		how, stands := m.campaigns[e.Name]
 		if stands && (!several || e.Seat.Seat == 0) {
@@ -70,20 +70,20 @@ func (m *member) unlike(t *table, self election.ID, like Candidacy) map[string]b
 		if holds {
 			held++
 		}
-		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || several && t.names[e.Name] != 1 || e.Leader == self && !holds {
+		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || several && len(t.names[e.Name]) != 1 || e.Leader == self && !holds {
 			names[e.Name] = true
 		}
 	}
 	if held < len(m.holds) {
 		for name, h := range m.holds {
-			if e := t.seats[key{name, h.seat}]; e == nil || e.Leader != self {
+			if e := t.at(key{name, h.seat}); e == nil || e.Leader != self {
 				names[name] = true
 			}
 		}
 	}
 	if stood < len(m.campaigns) {
 		for name := range m.campaigns {
-			if t.names[name] == 0 {
+			if t.names[name] == nil {
 				names[name] = true
 			}
 		}
@@ -112,16 +112,16 @@ func (o *office) mentions(claims []claim) {
 
 // takesAlike applies a compact report, except for the names that it has claims for.
 func (o *office) takesAlike(p *peer, like claim) {
-	several := len(o.c.names) != len(o.c.seats)
+	several := o.c.several()
 	for _, k := range o.contests.ordered() {
 		if k.reportedIn == o.reports {
 			continue
 		}
 		e := k.entry
 		if e == nil {
-			e = o.c.seats[key{k.name, 0}]
+			e = o.c.at(key{k.name, 0})
 		}
-		if e == nil || e.Seat.Seat != 0 || several && o.c.names[k.name] != 1 {
+		if e == nil || e.Seat.Seat != 0 || several && len(o.c.names[k.name]) != 1 {
 			continue
 		}
 		k.reportedIn = o.reports

@@ -84,7 +84,7 @@ func upset(t *testing.T, seed uint64) *cluster {
 			m.works[name] = true // its work does not stop
 		case 4:
 			if h := m.c.holds[name]; h != nil {
-				m.c.seats[key{name, h.seat}].top += uint64(r.IntN(2)) // it has seen more
+				m.c.at(key{name, h.seat}).top += uint64(r.IntN(2)) // it has seen more
 			}
 		}
 		c.run(time.Duration(r.IntN(40)) * time.Millisecond)

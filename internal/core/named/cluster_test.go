@@ -193,12 +193,12 @@ func (m *tester) change(ch Change) {
 	m.led[ch.Name] = ch.Token
 	m.leads[ch.Name] = ch.Token
 	m.working[ch.Name] = true
-	m.do(m.c.Working(m.now, ch.Name, true))
+	m.do(m.c.Begin(m.now, []string{ch.Name}))
 }
 
 func (m *tester) stops(name string) {
 	delete(m.working, name)
-	m.do(m.c.Working(m.now, name, false))
+	m.do(m.c.Stopped(m.now, []string{name}))
 }
 
 // lead has members follow one, as a leader elected under that epoch.

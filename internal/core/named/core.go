@@ -105,7 +105,7 @@ func (c *Core) settles() time.Duration {
 }
 
 func newTable() table {
-	return table{seats: map[key]*entry{}, names: map[string]int{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
+	return table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
 }
 
 // Step handles an event and returns what to do about it, in order, after what Changes returns.
@@ -353,12 +353,12 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 		if p == nil || !p.reported {
 			return m
 		}
-		if p.names == 0 && len(c.seats) == 0 && len(c.drained) == 0 {
+		if p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
 			return m // nothing is shared
 		}
 		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
 	case m.Kind == election.Ack && c.office == nil && c.welcomed && same(m.Token, c.view) && to == c.view.Leader.ID:
-		if len(c.campaigns)+len(c.holds)+len(c.seats) == 0 {
+		if len(c.campaigns)+len(c.holds)+len(c.names) == 0 {
 			return m // no member uses them
 		}
 		s = election.Shares{Stamp: c.stamp(), Version: c.reported}

@@ -107,20 +107,20 @@ func (c *Core) learn(s Seat) {
 	}
 	k := s.key()
 	if s.Gone {
-		if e := c.seats[k]; e != nil {
+		if e := c.at(k); e != nil {
 			c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: e.shown.Defined(), Cause: election.CauseResigned, Gone: true})
 		}
 		c.set(s)
 		c.settled(name)
 		return
 	}
-	c.set(s)
+	e := c.set(s)
 	if s.Leader == c.self {
 		c.offered(s)
 	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same epoch the seat may be assigned to this member again, by its earlier report
 		c.settled(name)
 	}
-	c.show(k, s.Cause)
+	c.show(e, s.Cause)
 }
 
 // settled forgets what this member has given up of a name, except in two cases. A seat of it is
@@ -138,7 +138,7 @@ func (c *Core) offers() {
 	for _, e := range c.ordered() {
 		if e.Leader == c.self {
 			c.offered(e.Seat)
-			c.show(e.key(), "")
+			c.show(e, "")
 		}
 	}
 }
@@ -160,14 +160,13 @@ func (c *Core) offered(s Seat) {
 }
 
 // show notifies watchers if what they see of a seat has changed.
-func (c *Core) show(k key, cause election.Cause) {
-	e := c.seats[k]
+func (c *Core) show(e *entry, cause election.Cause) {
 	if e == nil {
 		return
 	}
 	now := e.token()
 	if e.Leader == c.self {
-		if h := c.holds[k.name]; h == nil || h.over || h.seat != k.seat || h.epoch != e.Epoch {
+		if h := c.holds[e.Name]; h == nil || h.over || h.seat != e.Seat.Seat || h.epoch != e.Epoch {
 			now = election.Token{}
 		}
 	}
@@ -175,17 +174,17 @@ func (c *Core) show(k key, cause election.Cause) {
 		now = election.Token{}
 	} else if now.Epoch < e.top {
 		now = election.Token{} // its epoch is about to be raised:
-		c.touch(k.name)        // the coordinator is to learn of the higher epoch
+		c.touch(e.Name)        // the coordinator is to learn of the higher epoch
 	}
 	if now == e.shown {
 		return
 	}
 	if e.shown.Defined() {
 		cause = cmp.Or(cause, election.CauseSuperseded)
-		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: true, Cause: cause})
+		c.changes = append(c.changes, Change{Name: e.Name, Seat: e.Seat.Seat, Token: e.shown, Lost: true, Cause: cause})
 	}
 	if e.shown, e.top = now, max(e.top, now.Epoch); now.Defined() {
-		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: now})
+		c.changes = append(c.changes, Change{Name: e.Name, Seat: e.Seat.Seat, Token: now})
 	}
 }
 
@@ -205,6 +204,6 @@ func (c *Core) look() {
 	}
 	c.sees = sees
 	for _, e := range c.ordered() {
-		c.show(e.key(), election.CauseSilent)
+		c.show(e, election.CauseSilent)
 	}
 }

@@ -68,7 +68,7 @@ func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
 // names.
 func (c *Core) Full(name string, others int) bool {
 	_, mine := c.campaigns[name]
-	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns))+others >= MaxElections
+	return !mine && c.names[name] == nil && max(len(c.names), len(c.campaigns))+others >= MaxElections
 }
 
 // Withdraw ends its candidacy for some names; it hands over those of them that it leads.
@@ -84,12 +84,14 @@ func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
 	return c.finish()
 }
 
-// Resign gives a name away, to a further candidate if there is any.
-func (c *Core) Resign(now time.Time, name string) []election.Action {
+// Resign gives names away, each to a further candidate if there is any.
+func (c *Core) Resign(now time.Time, names ...string) []election.Action {
 	c.wake(now)
-	if h := c.holds[name]; h != nil && !h.over {
-		h.resigns = true
-		c.lose(name, h, election.CauseResigned)
+	for _, name := range names {
+		if h := c.holds[name]; h != nil && !h.over {
+			h.resigns = true
+			c.lose(name, h, election.CauseResigned)
+		}
 	}
 	return c.finish()
 }
@@ -105,13 +107,14 @@ func (c *Core) Begin(now time.Time, names []string) []election.Action {
 	return c.finish()
 }
 
-// Working records that the user's work for a name has begun, or has all stopped.
-func (c *Core) Working(now time.Time, name string, on bool) []election.Action {
+// Stopped records that the user's work for names has all stopped.
+func (c *Core) Stopped(now time.Time, names []string) []election.Action {
 	c.wake(now)
-	if h := c.holds[name]; h != nil {
-		h.working = on
-		if !on && h.over {
-			c.gaveUp(name, h)
+	for _, name := range names {
+		if h := c.holds[name]; h != nil {
+			if h.working = false; h.over {
+				c.gaveUp(name, h)
+			}
 		}
 	}
 	return c.finish()
@@ -188,7 +191,7 @@ func (c *Core) lose(name string, h *hold, cause election.Cause) {
 	}
 	h.over = true
 	c.leading--
-	c.show(key{name, h.seat}, cause)
+	c.show(c.at(key{name, h.seat}), cause)
 	if !h.working {
 		c.gaveUp(name, h)
 		return
@@ -281,9 +284,9 @@ func (m *member) claimsOf(t *table, names map[string]bool) []claim {
 		sorted = slices.AppendSeq(make([]string, 0, len(m.campaigns)+len(m.holds)+len(m.spent)), maps.Keys(m.campaigns))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.holds))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.spent))
-		for k, e := range t.seats {
+		for _, e := range t.ordered() {
 			if e.top > e.Epoch {
-				sorted = append(sorted, k.name)
+				sorted = append(sorted, e.Name)
 			}
 		}
 	}

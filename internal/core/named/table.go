@@ -3,15 +3,13 @@ package named
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/batuta-dev/batuta/election"
 )
 
 // table is all assignments, as a member knows them.
 type table struct {
-	seats   map[key]*entry
-	names   map[string]int       // how many seats each has here
+	names   map[string][]*entry  // the seats of each, in order; at least a single seat
 	drained map[election.ID]bool // members that are to lead nothing; true: they also give up what has no further candidate
 	gone    map[key]uint64       // the highest epochs shown of seats that are gone; at most MaxElections
 	digest  uint64
@@ -36,8 +34,11 @@ type entry struct {
 
 // set applies an assignment, and returns its entry; nil: there is none any more.
 func (t *table) set(s Seat) *entry {
-	e := t.seats[s.key()]
-	if e != nil {
+	seats := t.names[s.Name]
+	i, found := place(seats, s.Seat)
+	var e *entry
+	if found {
+		e = seats[i]
 		t.digest ^= hash(e.Seat)
 	}
 	if s.Gone {
@@ -46,9 +47,8 @@ func (t *table) set(s Seat) *entry {
 				clear(t.gone)
 			}
 			t.gone[s.key()] = e.top
-			delete(t.seats, s.key())
 			t.stale = true
-			if t.names[s.Name]--; t.names[s.Name] == 0 {
+			if t.names[s.Name] = slices.Delete(seats, i, i+1); len(seats) == 1 {
 				delete(t.names, s.Name)
 			}
 		}
@@ -57,14 +57,30 @@ func (t *table) set(s Seat) *entry {
 	if e == nil {
 		e = &entry{top: t.gone[s.key()]}
 		delete(t.gone, s.key())
-		t.seats[s.key()] = e
+		t.names[s.Name] = slices.Insert(seats, i, e)
 		t.stale = true
-		t.names[s.Name]++
 	}
 	e.Seat = s
 	t.digest ^= hash(s)
 	return e
 }
+
+// place is where a seat is in a list of them, or belongs.
+func place(seats []*entry, seat int) (i int, found bool) {
+	return slices.BinarySearchFunc(seats, seat, func(e *entry, seat int) int { return e.Seat.Seat - seat })
+}
+
+// at returns the entry of a seat; nil: there is none.
+func (t *table) at(k key) *entry {
+	seats := t.names[k.name]
+	if i, found := place(seats, k.seat); found {
+		return seats[i]
+	}
+	return nil
+}
+
+// several reports whether there is a name with several seats.
+func (t *table) several() bool { return len(t.names) != len(t.ordered()) }
 
 // drain sets the members that are to lead nothing, and those of them that also give up what has
 // no further candidate.
@@ -94,7 +110,7 @@ func (t *table) forcedList() []election.ID {
 
 // Pinned reports whether a seat of a name was given to its leader by hand, as far as is known.
 func (t *table) Pinned(name string, seat int) bool {
-	e := t.seats[key{name, seat}]
+	e := t.at(key{name, seat})
 	return e != nil && e.Pinned
 }
 
@@ -104,34 +120,28 @@ func (t *table) Drained() []election.ID { return t.drainedList() }
 // ordered are all entries, in order.
 func (t *table) ordered() []*entry {
 	if t.stale {
-		t.order, t.stale = sorted(t.seats, bySeat), false
+		t.order, t.stale = make([]*entry, 0, len(t.names)), false
+		for _, name := range slices.Sorted(maps.Keys(t.names)) {
+			t.order = append(t.order, t.names[name]...)
+		}
 	}
 	return t.order
 }
 
 // seatList returns all seats, in order.
 func (t *table) seatList() []Seat {
-	list := make([]Seat, 0, len(t.seats))
+	list := make([]Seat, 0, len(t.names))
 	for _, e := range t.ordered() {
 		list = append(list, e.Seat)
 	}
 	return list
 }
 
-func bySeat(a, b *entry) int {
-	if c := strings.Compare(a.Name, b.Name); c != 0 {
-		return c
-	}
-	return a.Seat.Seat - b.Seat.Seat
-}
-
 // lastEpoch is the highest epoch known of a name.
 func (t *table) lastEpoch(name string) uint64 {
 	highest := t.gone[key{name, 0}]
-	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
-		if e := t.seats[key{name, i}]; e != nil {
-			highest, left = max(highest, e.Epoch, e.top), left-1
-		}
+	for _, e := range t.names[name] {
+		highest = max(highest, e.Epoch, e.top)
 	}
 	return highest
 }
@@ -139,24 +149,17 @@ func (t *table) lastEpoch(name string) uint64 {
 // mayReturn reports whether a seat of a name is a member's, or may be given back to it under an
 // epoch up to last, if its holder is not known.
 func (t *table) mayReturn(name string, id election.ID, last uint64) bool {
-	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
-		if e := t.seats[key{name, i}]; e != nil {
-			if left--; e.Leader == id || e.Leader == election.None && e.Epoch <= last {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.names[name], func(e *entry) bool {
+		return e.Leader == id || e.Leader == election.None && e.Epoch <= last
+	})
 }
 
 // raises are the seats of those names that were seen under a higher epoch than they have.
 func (t *table) raises(claims []claim) (list []Seat) {
 	for _, cl := range claims {
-		for i, left := 0, t.names[cl.Name]; i < MaxSeats && left > 0; i++ {
-			if e := t.seats[key{cl.Name, i}]; e != nil {
-				if left--; e.top > e.Epoch {
-					list = append(list, Seat{Name: cl.Name, Seat: i, Epoch: e.top})
-				}
+		for _, e := range t.names[cl.Name] {
+			if e.top > e.Epoch {
+				list = append(list, Seat{Name: cl.Name, Seat: e.Seat.Seat, Epoch: e.top})
 			}
 		}
 	}
