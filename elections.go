@@ -361,11 +361,7 @@ func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 				return
 			}
 		}
-		for v, err := range all {
-			if !yield(v, err) {
-				return
-			}
-		}
+		all(yield)
 	}
 }
 

@@ -60,17 +60,16 @@ func (c Candidacy) compare(other Candidacy) int {
 // unlike returns the names whose claim differs from the assignment, or from the default candidacy.
 func (m *member) unlike(t *table, self election.ID, like Candidacy) map[string]bool {
 	names, stood, held := map[string]bool{}, 0, 0
-	several := t.several()
 	for _, e := range t.ordered() {
 		how, stands := m.campaigns[e.Name]
-		if stands && (!several || e.Seat.Seat == 0) {
+		if stands && e.Seat.Seat == 0 {
 			stood++
 		}
 		holds := e.Leader == self && m.holdsAs(e)
 		if holds {
 			held++
 		}
-		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || several && len(t.names[e.Name]) != 1 || e.Leader == self && !holds {
+		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || len(t.names[e.Name]) != 1 || e.Leader == self && !holds {
 			names[e.Name] = true
 		}
 	}
@@ -112,7 +111,6 @@ func (o *office) mentions(claims []claim) {
 
 // takesAlike applies a compact report, except for the names that it has claims for.
 func (o *office) takesAlike(p *peer, like claim) {
-	several := o.c.several()
 	for _, k := range o.contests.ordered() {
 		if k.reportedIn == o.reports {
 			continue
@@ -121,7 +119,7 @@ func (o *office) takesAlike(p *peer, like claim) {
 		if e == nil {
 			e = o.c.at(key{k.name, 0})
 		}
-		if e == nil || e.Seat.Seat != 0 || several && len(o.c.names[k.name]) != 1 {
+		if e == nil || e.Seat.Seat != 0 || len(o.c.names[k.name]) != 1 {
 			continue
 		}
 		k.reportedIn = o.reports

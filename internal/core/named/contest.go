@@ -75,7 +75,7 @@ func (all *contests) contest(name string) *contest {
 // ordered returns all contests, by name.
 func (all *contests) ordered() []*contest {
 	if all.stale {
-		all.order, all.stale = sorted(all.byName, byName), false
+		all.order, all.stale = slices.SortedFunc(maps.Values(all.byName), byName), false
 	}
 	return all.order
 }
@@ -189,11 +189,4 @@ func (k *contest) busy() (n int) {
 		}
 	}
 	return n
-}
-
-// sorted returns the values of a map, in order.
-func sorted[K comparable, V any](m map[K]V, order func(a, b V) int) []V {
-	list := slices.AppendSeq(make([]V, 0, len(m)), maps.Values(m))
-	slices.SortFunc(list, order)
-	return list
 }

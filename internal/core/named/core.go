@@ -80,7 +80,8 @@ func New(c Config) *Core {
 	t := c.Timing.WithDefaults()
 	out := &Core{
 		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
-		member: newMember(), table: newTable(),
+		member: member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}},
+		table:  table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}},
 	}
 	if out.partBytes = c.PartBytes; c.PartBytes <= 0 {
 		out.partBytes = partBytes
@@ -102,10 +103,6 @@ func (c *Core) settles() time.Duration {
 		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
 	}
 	return c.wait
-}
-
-func newTable() table {
-	return table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
 }
 
 // Step handles an event and returns what to do about it, in order, after what Changes returns.
@@ -350,10 +347,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
 		c.beats.ticks(m, c.now)
 		p := c.office.peers[to]
-		if p == nil || !p.reported {
-			return m
-		}
-		if p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
+		if p == nil || !p.reported || p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
 			return m // nothing is shared
 		}
 		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}

@@ -39,10 +39,6 @@ type hold struct {
 	lapsed  bool // its time has passed once: a different member may lead, whatever is received later
 }
 
-func newMember() member {
-	return member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
-}
-
 // reset forgets what the last coordinator has received.
 func (m *member) reset() {
 	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
@@ -241,25 +237,11 @@ func (c *Core) checkFit() {
 		c.loseAll(election.CauseResigned)
 	}
 	c.flushSoon()
-	if c.office == nil && c.view.Defined() {
-		c.dirtyFit()
+	if c.office == nil && c.view.Defined() && len(c.campaigns) > 0 {
+		c.dirty[slices.Min(slices.Collect(maps.Keys(c.campaigns)))] = true // a report has it; the first name, so that a seed gives the same run
 	} else if c.office != nil {
 		c.office.uneven = true
 		c.office.reconsider(c.office.me)
-	}
-}
-
-// dirtyFit adds the fitness to a report through some name: always the first, so that a seed
-// gives the same run.
-func (m *member) dirtyFit() {
-	first := ""
-	for name := range m.campaigns {
-		if first == "" || name < first {
-			first = name
-		}
-	}
-	if first != "" {
-		m.dirty[first] = true
 	}
 }
 

@@ -79,9 +79,6 @@ func (t *table) at(k key) *entry {
 	return nil
 }
 
-// several reports whether there is a name with several seats.
-func (t *table) several() bool { return len(t.names) != len(t.ordered()) }
-
 // drain sets the members that are to lead nothing, and those of them that also give up what has
 // no further candidate.
 func (t *table) drain(ids, forced []election.ID) {
