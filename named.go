@@ -353,9 +353,8 @@ func (m *candidacies) tellWork() {
 	if len(m.fresh) == 0 {
 		return
 	}
-	names := m.fresh
+	m.perform(m.named.Begin(m.now(), m.fresh))
 	m.fresh = nil
-	m.perform(m.named.Begin(m.now(), names))
 }
 
 // beginNamed counts work in; nil when token has ended, or this member is no candidate any more.

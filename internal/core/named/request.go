@@ -264,7 +264,7 @@ func (o *office) drain(id election.ID, force bool) string {
 		if force {
 			list = append(list, id)
 		}
-		o.c.drain(append(o.c.drainedList(), id), list)
+		o.c.drain(append(o.c.Drained(), id), list)
 		o.drains = true
 	}
 	o.uneven = true
@@ -290,7 +290,7 @@ func (o *office) undrain(id election.ID) string {
 	others := func(list []election.ID) []election.ID {
 		return slices.DeleteFunc(list, func(m election.ID) bool { return m == id })
 	}
-	o.c.drain(others(o.c.drainedList()), others(o.c.forcedList()))
+	o.c.drain(others(o.c.Drained()), others(o.c.forcedList()))
 	o.drains, o.uneven = true, true
 	if p := o.who(id); p != nil {
 		o.reconsider(p)

@@ -281,7 +281,7 @@ func (o *office) publish() {
 				whole = encodeEach(parts(c.seatList(), c.partBytes, seatSize))
 			}
 			for i, list := range whole {
-				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
+				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: c.Drained(), Forced: c.forcedList()})
 			}
 		default:
 			if p.wants { // it has what there was
@@ -289,7 +289,7 @@ func (o *office) publish() {
 			}
 			for i, list := range news {
 				from := base + uint64(i)
-				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
+				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: c.Drained(), Forced: c.forcedList()})
 			}
 		}
 		p.wants = false

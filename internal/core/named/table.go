@@ -99,10 +99,8 @@ func (t *table) isDrained(id election.ID) bool {
 	return is
 }
 
-func (t *table) drainedList() []election.ID { return slices.Sorted(maps.Keys(t.drained)) }
-
 func (t *table) forcedList() []election.ID {
-	return slices.DeleteFunc(t.drainedList(), func(id election.ID) bool { return !t.drained[id] })
+	return slices.DeleteFunc(t.Drained(), func(id election.ID) bool { return !t.drained[id] })
 }
 
 // Pinned reports whether a seat of a name was given to its leader by hand, as far as is known.
@@ -112,7 +110,7 @@ func (t *table) Pinned(name string, seat int) bool {
 }
 
 // Drained are the members that are to lead nothing.
-func (t *table) Drained() []election.ID { return t.drainedList() }
+func (t *table) Drained() []election.ID { return slices.Sorted(maps.Keys(t.drained)) }
 
 // ordered are all entries, in order.
 func (t *table) ordered() []*entry {
