@@ -259,10 +259,8 @@ func (m *member) claimOf(t *table, name string) claim {
 
 // claims returns what it reports of those names, in order; nil: of all.
 func (m *member) claimsOf(t *table, names map[string]bool) []claim {
-	var sorted []string
-	if names != nil {
-		sorted = slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
-	} else {
+	sorted := slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
+	if names == nil {
 		sorted = slices.AppendSeq(make([]string, 0, len(m.campaigns)+len(m.holds)+len(m.spent)), maps.Keys(m.campaigns))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.holds))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.spent))
