@@ -373,10 +373,9 @@ func (m *elector) inherits() bool {
 
 // missHeir starts the election that waited, when the heir cannot take leadership any more.
 func (m *elector) missHeir() {
-	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
-		return
+	if !m.tenure.Draining() && m.heir != election.None && !m.fit(m.heir) {
+		m.unclaimed(m.heir, "it is down, or stands no more", false)
 	}
-	m.unclaimed(m.heir, "it is down, or stands no more", false)
 }
 
 // unclaimed starts it because the heir has not claimed.

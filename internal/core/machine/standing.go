@@ -103,8 +103,8 @@ func (m *stance) founds() bool {
 
 // tooFew reports whether this member receives fewer members than it needs to lead. A leader has received a member
 // within T. A new leader has that time, and time to connect. A member without a leader hangs up links that
-// are silent for T: it has time to connect again, and for the answer. A follower goes by the beats of its leader,
-// until that leader receives too few.
+// are silent for T: it has time to connect again, and for the answer. A follower is not connected to the
+// members: it counts all that neither it nor its leader has found down, while that leader lives and receives enough.
 func (m *stance) tooFew() bool {
 	need, within := m.cfg.MinMembers, m.farT()
 	if need <= 1 || m.cfg.NoDetector || m.tenure.Leading() && m.now.Sub(m.tenure.BegunAt()) <= within {
@@ -113,18 +113,20 @@ func (m *stance) tooFew() bool {
 	if within += 2 * m.cfg.Timing.TMax; m.tenure.Leading() || m.few {
 		within = m.cfg.Timing.Bears()
 	}
-	leader, listed := m.index[m.tenure.Held().Leader.ID]
-	reports := listed && !m.detector.Reported() && m.members[leader].eligibility != election.IneligibleFew
+	led := time.Time{}
+	if leader, listed := m.index[m.tenure.Held().Leader.ID]; listed && m.members[leader].eligibility != election.IneligibleFew {
+		led = m.detector.SilentAt().Add(-m.cfg.Timing.Bears())
+	}
 	m.others(func(_ int, peer *member) {
 		if need <= 1 || peer.down && !m.tenure.Leading() {
 			return
 		}
 		at := peer.heard
+		if peer.state != election.StateDown { // as the leader reports it
+			at = later(at, led)
+		}
 		if !peer.viaAt.IsZero() { // it is asked by relays after each dial in vain
 			at = later(at, peer.viaAt.Add(maxBackoff+m.farT()))
-		}
-		if reports && peer.state == election.StateUp {
-			at = later(at, m.now.Add(-m.detector.Age(m.now)))
 		}
 		if !m.now.After(m.detector.Excuse(at.Add(within))) {
 			need--
