@@ -178,7 +178,7 @@ func (w *world) turn(p *process, first func()) {
 	}
 	switch {
 	case p.condition != scenario.Alive:
-	case p.ending && !p.working:
+	case p.ending && !p.working && len(p.toils) == 0:
 		w.exit(p)
 	default:
 		w.arm(p)

@@ -38,7 +38,7 @@ var bars = map[string]float64{
 	"one":     5,      // one, another, other, nobody
 	"public":  15,     // packages that a module outside can import
 	"root":    17,     // source files of the root package
-	"lines":   75_745, // without tests and their kits: 70,000 for the house, 5,745 for later features
+	"lines":   75_780, // without tests and their kits: 70,000 for the house, 5,780 for later features
 }
 
 // TestBars compares the figures of the tree with the bars. To see all figures:

@@ -55,6 +55,8 @@ type Core struct {
 	office  *office // nil: this member does not coordinate
 	elected bool    // this member does, from the next step on
 	former  former  // the last coordinator that has resigned
+	closed  closed  // processes that have ended, and led nothing
+	closes  bool    // this process is about to end, and has not informed all that it leads nothing
 	beats   beatClock
 }
 
@@ -82,6 +84,7 @@ func New(c Config) *Core {
 		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
 		member: member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}},
 		table:  table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}},
+		closed: closed{},
 	}
 	if out.partBytes = c.PartBytes; c.PartBytes <= 0 {
 		out.partBytes = partBytes
@@ -162,6 +165,7 @@ func (c *Core) wake(now time.Time) {
 // forward steps the member's own core.
 func (c *Core) forward(ev *election.Event) {
 	c.started = c.started || ev.Kind == election.Started
+	c.closes = c.closes || ev.Kind == election.Closing
 	actions := c.Core.Step(c.now, *ev)
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {
@@ -182,6 +186,7 @@ func (c *Core) finish() []election.Action {
 	if !c.flushAt.IsZero() && !c.now.Before(c.flushAt) {
 		c.flush()
 	}
+	c.informClosed()
 	return c.out
 }
 
@@ -326,12 +331,18 @@ func (c *Core) send(to election.ID, f *frame) {
 
 // receive takes a frame in.
 func (c *Core) receive(m *election.Message) {
-	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election || !c.view.Defined() || !same(m.Token, c.view) {
-		return // late, or early: the sender repeats it
+	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election {
+		return
 	}
 	f, err := decode(m.Data)
 	switch {
 	case err != nil:
+	case f.Op == opClosed:
+		c.closed[m.From] = f.Incarnation
+		if c.office != nil {
+			c.office.settle()
+		}
+	case !c.view.Defined() || !same(m.Token, c.view): // late, or early: the sender repeats it
 	case c.office != nil:
 		c.office.receive(m.From, f)
 	case m.From == c.view.Leader.ID:

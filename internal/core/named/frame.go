@@ -22,11 +22,12 @@ const (
 	opReply                 // coordinator → member: what has come of Number
 	opAlike                 // as opReport of all, but compact: see Alike
 	opEnded                 // in a coordinator's resignation: what may still be held, by Wait, Rest and Holders
+	opClosed                // member that closes → all: the process Incarnation leads nothing any more
 )
 
 // frame is what members exchange about named elections, in Message.Data of kind
-// [election.Named]; opEnded goes in that of [election.Resign]. Each belongs to the time of a
-// coordinator, the message's Token.
+// [election.Named]; opEnded goes in that of [election.Resign]. Each but opClosed belongs to the time
+// of a coordinator, the message's Token.
 type frame struct {
 	Op      op     `cbor:"1,keyasint"`
 	Stamp   int64  `cbor:"2,keyasint,omitempty"` // to the coordinator: when it left, in the sender's time

@@ -66,6 +66,28 @@ func (o *office) takeSeat(k *contest, e *entry) {
 	}
 }
 
+// closed has the last process of each member that closed and led nothing any more.
+type closed map[election.ID]uint64
+
+func (c closed) has(h holder) bool {
+	incarnation, known := c[h.ID]
+	return known && incarnation == h.Incarnation
+}
+
+// informClosed informs all members when this process closes and leads nothing any more: it may end
+// before there is a coordinator that it could report that to.
+func (c *Core) informClosed() {
+	if !c.closes || !c.leased || len(c.holds) > 0 || len(c.spent) == 0 {
+		return
+	}
+	c.closes = false
+	for _, m := range c.Members() {
+		if m.ID != c.self {
+			c.send(m.ID, &frame{Op: opClosed, Incarnation: c.incarnation})
+		}
+	}
+}
+
 // former is a coordinator that has resigned, and what it has sent about holders.
 type former struct {
 	epoch uint64    // of its leadership
@@ -100,6 +122,7 @@ func (last *former) hears(c *Core, m *election.Message) {
 	}
 	if f, err := decode(m.Data); err == nil && f.Op == opEnded {
 		*last = former{m.Token.Epoch, c.now, &frame{Wait: f.Wait, Rest: f.Rest, Holders: f.Holders}}
+		maps.DeleteFunc(c.closed, func(id election.ID, _ uint64) bool { return !c.Knows(id) })
 	}
 }
 
@@ -118,7 +141,7 @@ func (last *former) over(o *office) time.Time {
 	}
 	left := last.Rest
 	for _, h := range last.Holders {
-		if p := o.who(h.ID); p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation {
+		if p := o.who(h.ID); !c.closed.has(h) && (p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation) {
 			left = max(left, h.Left)
 		}
 	}

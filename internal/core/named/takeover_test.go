@@ -91,6 +91,34 @@ func TestWhatIsNotKnownIsWaitedForInFull(t *testing.T) {
 	}
 }
 
+// A process that closes between two coordinators informs all members once its work has stopped, and
+// then nothing waits for it.
+func TestAProcessThatClosedIsNotWaitedFor(t *testing.T) {
+	for stops, within := range map[bool]time.Duration{true: 100 * time.Millisecond, false: time.Hour} {
+		c := newLeasedCluster(t)
+		wait := c.members["2"].c.wait
+		c.members["5"].step(election.Event{Kind: election.Resigned})
+		c.run(10 * time.Millisecond)
+		m := c.members["1"]
+		m.standing, m.works["a"] = election.IneligibleClosing, true
+		m.c.spent["b"] = 1 // it led that before
+		m.step(election.Event{Kind: election.Closing})
+		c.run(10 * time.Millisecond)
+		if stops {
+			m.stops("a")
+			c.run(10 * time.Millisecond)
+			m.c.until = c.now // its process ends, and nothing of it runs
+		}
+		c.crash("1")
+		begun := c.now
+		c.leadAll(2, "4")
+		c.ledBy2(10 * wait)
+		if took := c.now.Sub(begun); took > within || !stops && took < wait/2 {
+			t.Errorf("its work has stopped: %t; the next leader leads after %v, a wait is %v", stops, took, wait)
+		}
+	}
+}
+
 // Times of a former coordinator that cannot be are refused.
 func TestTimesOfAFormerCoordinatorAreChecked(t *testing.T) {
 	for what, f := range map[string]frame{
