@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Serves the modules of HEAD as a release, and uses them as a stranger does. A service fetches the library and leads;
-# both commands are installed, the lab included. It lists the modules that the service compiles. Another service
-# fetches one adapter, and compiles no library of the others. The service in testdata runs as three processes, whose
-# leader is killed, with a quorum and on a real etcd.
+# Serves the modules of HEAD as a release, and uses them as a stranger does. A service fetches the library and leads.
+# One that has hashicorp/raft adds it. Both commands are installed, the lab included. It lists the modules that the
+# service compiles. Another service fetches one adapter, and compiles no library of the others. The service in testdata
+# runs as three processes, whose leader is killed, with a quorum and on a real etcd.
 set -euo pipefail
 cd "$(dirname "$0")"
 tools=$PWD
@@ -80,6 +80,28 @@ try() { # SOURCE MODULES [etcd]
 	"$work/servicetry" ./program "${@:3}"
 }
 rm -r "$work/service"
+
+mkdir "$work/beside"
+cd "$work/beside"
+cat >main.go <<'GO'
+package main
+
+import (
+	"fmt"
+
+	_ "github.com/batuta-dev/batuta"
+	"github.com/hashicorp/raft"
+	_ "github.com/hashicorp/raft-boltdb/v2"
+)
+
+func main() { fmt.Println("a service with raft has batuta too:", raft.ProtocolVersionMax) }
+GO
+go mod init example.com/beside
+go get github.com/hashicorp/raft@v1.7.3 github.com/hashicorp/raft-boltdb/v2@v2.3.1
+go get "github.com/batuta-dev/batuta@$version"
+go mod tidy
+go run .
+
 try service "github.com/batuta-dev/batuta@$version"
 try service/etcd "github.com/batuta-dev/batuta/engines@$version" etcd
 
