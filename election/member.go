@@ -140,7 +140,7 @@ type Eligibility string
 const (
 	Eligible            Eligibility = ""
 	IneligibleResigned  Eligibility = "resigned"    // it stepped down; until a later leadership of at least 2·T ends
-	StandsNext          Eligibility = "stands-next" // such a leadership is present: it is a candidate once that ends
+	StandsNext          Eligibility = "stands-next" // resigned, and such a leadership is present: a candidate once that ends
 	IneligibleWorking   Eligibility = "working"     // its work of an earlier leadership has not stopped yet
 	IneligibleUnsaved   Eligibility = "unsaved"     // its disk refuses its state, or has not answered for T
 	IneligibleObserver  Eligibility = "observer"    // it was configured to follow only
@@ -167,7 +167,7 @@ func (e Eligibility) Said() Eligibility {
 	return e
 }
 
-// Hears returns the eligibility after said was received, which is empty from older versions:
+// Hears returns the eligibility after a report was received, which is empty from older versions:
 // then e stays.
 func (e Eligibility) Hears(said Eligibility) Eligibility {
 	switch said {

@@ -304,7 +304,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	hooked := a.flags.hooks.follow(a.node, a.pod, !a.job.reports(), a.log)
 	told := tellManager(a)
 	err := a.wait(signals)
-	told.Stopping() // a manager that has gone needs no notice; its watchdog is served until the end
+	told.Stopping() // a manager that has ended needs no notice; its watchdog is served until the end
 
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime+a.job.parting()+a.flags.hooks.parting())
 	defer cancel()

@@ -244,7 +244,7 @@ func (f *memberFlags) apply(c *batuta.Config) {
 }
 
 // metaFlag is --meta KEY=VALUE, as often as there are pairs. A variable has several
-// between spaces; a value with a space in it stands in the file or on the command line.
+// between spaces; a value with a space in it goes in the file or on the command line.
 type metaFlag map[string]string
 
 // String implements [pflag.Value].

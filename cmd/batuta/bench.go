@@ -542,12 +542,9 @@ func (b *electionsBench) round(ctx context.Context) error {
 
 // drained has a member drained until it leads nothing, and ends that.
 func (b *electionsBench) drained(ctx context.Context, m *member) (time.Duration, error) {
-	client, err := api.NewClient(m.http, api.Access{})
+	client, err := m.connect(ctx)
 	if err != nil {
 		return 0, err
-	}
-	if err := client.Get(ctx, "/healthz", nil); err != nil {
-		return 0, err // and the connection stands before the clock runs
 	}
 	at := b.cluster.mark()
 	if err := client.Call(ctx, "POST", "/v1/drain", api.Drain{ID: m.id}, nil); err != nil {

@@ -149,14 +149,20 @@ func (c *cluster) thaw(m *member) error {
 	return m.process.cont()
 }
 
-// resign has m step down, and returns the time of the request.
-func (c *cluster) resign(ctx context.Context, m *member) (time.Time, error) {
+// connect returns a client of m whose connection is open, before the clock runs.
+func (m *member) connect(ctx context.Context) (*api.Client, error) {
 	client, err := api.NewClient(m.http, api.Access{})
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	if err := client.Get(ctx, "/healthz", nil); err != nil {
-		return time.Time{}, err // and the connection stands before the clock runs
+	return client, client.Get(ctx, "/healthz", nil)
+}
+
+// resign has m step down, and returns the time of the request.
+func (c *cluster) resign(ctx context.Context, m *member) (time.Time, error) {
+	client, err := m.connect(ctx)
+	if err != nil {
+		return time.Time{}, err
 	}
 	at := c.mark()
 	return at, client.Call(ctx, "POST", "/v1/resign", nil, nil)

@@ -217,7 +217,7 @@ func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// newManCommand writes the man pages of the tree it stands in; packagers run it.
+// newManCommand writes the man pages of the tree that it is in; packagers run it.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIRECTORY",

@@ -117,7 +117,7 @@ func (t *tail) last() string {
 	return string(t.line)
 }
 
-// newBenchMemberCommand is what "batuta bench elections" starts: an agent that stands for
+// newBenchMemberCommand is what "batuta bench elections" starts: an agent that is a candidate for
 // many elections, and reports how many it sees led.
 func newBenchMemberCommand(e cli.Env) *cobra.Command {
 	var f agentFlags
@@ -174,7 +174,7 @@ type benchMember struct {
 	telling bool // a line is due
 }
 
-// begin stands for the elections, and watches all there are.
+// begin makes the agent a candidate for the elections, and watches all of them.
 func (b *benchMember) begin(n *batuta.Node) {
 	b.node = n
 	go b.watch(n)

@@ -71,7 +71,7 @@ func (f *peerFlags) register(fs *pflag.FlagSet) {
 	f.output.Register(fs, "text")
 }
 
-// check finds every flag that cannot stand before anything starts.
+// check finds every flag that is not valid, before anything starts.
 func (f *peerFlags) check() error {
 	f.config.Method, f.config.Membership = rules.Method(f.method), superpeer.Membership(f.members)
 	f.security.secretFile, f.security.insecure = f.config.Secret, f.config.Insecure

@@ -52,11 +52,11 @@ type Core struct {
 	member
 	table
 	started bool
-	office  *office // nil: this member does not coordinate
-	elected bool    // this member does, from the next step on
-	former  former  // the last coordinator that has resigned
-	closed  closed  // processes that have ended, and led nothing
-	closes  bool    // this process is about to end, and has not informed all that it leads nothing
+	office  *office                // nil: this member does not coordinate
+	elected bool                   // this member does, from the next step on
+	former  former                 // the last coordinator that has resigned
+	closed  map[election.ID]uint64 // the last process of each member that closed, and leads nothing
+	closes  bool                   // this process is about to end, and has not informed all that it leads nothing
 	beats   beatClock
 }
 
@@ -84,7 +84,7 @@ func New(c Config) *Core {
 		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
 		member: member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}},
 		table:  table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}},
-		closed: closed{},
+		closed: map[election.ID]uint64{},
 	}
 	if out.partBytes = c.PartBytes; c.PartBytes <= 0 {
 		out.partBytes = partBytes

@@ -66,14 +66,6 @@ func (o *office) takeSeat(k *contest, e *entry) {
 	}
 }
 
-// closed has the last process of each member that closed and led nothing any more.
-type closed map[election.ID]uint64
-
-func (c closed) has(h holder) bool {
-	incarnation, known := c[h.ID]
-	return known && incarnation == h.Incarnation
-}
-
 // informClosed informs all members when this process closes and leads nothing any more: it may end
 // before there is a coordinator that it could report that to.
 func (c *Core) informClosed() {
@@ -141,7 +133,10 @@ func (last *former) over(o *office) time.Time {
 	}
 	left := last.Rest
 	for _, h := range last.Holders {
-		if p := o.who(h.ID); !c.closed.has(h) && (p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation) {
+		if process, closed := c.closed[h.ID]; closed && process == h.Incarnation {
+			continue
+		}
+		if p := o.who(h.ID); p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation {
 			left = max(left, h.Left)
 		}
 	}
