@@ -173,14 +173,6 @@ func (m *watcher) suspect() {
 	}
 }
 
-// bears adds to a trace how long silence is tolerated.
-func bears(t election.Timing) string {
-	if t.Silence == 0 {
-		return "T"
-	}
-	return t.Silence.String()
-}
-
 // unvouched: the suspected leader counts as down.
 func (m *watcher) unvouched(why string) {
 	if !m.endSuspicion() {

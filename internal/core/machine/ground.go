@@ -179,3 +179,18 @@ func routine(k election.MessageKind) bool {
 // Paused returns when a pause ends, zero without a pause, and the member that keeps leadership until
 // then.
 func (m *ground) Paused() (time.Time, election.ID) { return m.maintenance.Until(m.now) }
+
+// bears adds to a trace how long silence is tolerated.
+func bears(t election.Timing) string {
+	if t.Silence == 0 {
+		return "T"
+	}
+	return t.Silence.String()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

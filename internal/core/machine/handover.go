@@ -332,15 +332,6 @@ func (m *elector) campaign() {
 // the transfer target. The heir claims at once, and the rest start no election for T. Then they ask all
 // members for the leader, because the heir may have claimed.
 
-// inheritance is the member to which leadership is left, by its last leader or, while we drain, by
-// us.
-type inheritance struct {
-	heir election.ID // None: the winner leads
-}
-
-// bequeath names the member that leads next.
-func (i *inheritance) bequeath(to election.ID) { i.heir = to }
-
 // transfer steps down for a single member, if it may.
 func (m *elector) transfer(to election.ID) {
 	if err := m.AdmitTransfer(to); err != nil {

@@ -34,16 +34,6 @@ func (m *inquiry) wakeForDraining() {
 	}
 }
 
-// keeps keeps the link to a leader that is on the list no more.
-func (o *othersWork) keeps(peer *member) {
-	o.departing = append(slices.Clone(o.departing), departing{id: peer.ID, heard: peer.heard})
-}
-
-// isDeparting returns where id is among the departing members, negative: nowhere.
-func (o *othersWork) isDeparting(id election.ID) int {
-	return slices.IndexFunc(o.departing, func(d departing) bool { return d.id == id })
-}
-
 // departed forgets a process that has left the list and works no more, or is gone.
 func (m *inquiry) departed(i int, why string) {
 	id := m.departing[i].id

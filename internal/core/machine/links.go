@@ -418,10 +418,3 @@ func (m *crew) endYield() {
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrRemoved})
 	}
 }
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -146,6 +146,16 @@ type departing struct {
 	told  time.Time // when it was last notified that it is no member any more
 }
 
+// keeps keeps the link to a leader that is on the list no more.
+func (o *othersWork) keeps(peer *member) {
+	o.departing = append(slices.Clone(o.departing), departing{id: peer.ID, heard: peer.heard})
+}
+
+// isDeparting returns where id is among the departing members, negative: nowhere.
+func (o *othersWork) isDeparting(id election.ID) int {
+	return slices.IndexFunc(o.departing, func(d departing) bool { return d.id == id })
+}
+
 // drains reports whether a member's work may still run: it reported so, and has not been silent
 // since for longer than is tolerated.
 func (peer *member) drains(now time.Time, bears time.Duration) bool {
@@ -420,6 +430,13 @@ func (r *roll) outnumbered(leading bool, now time.Time) (yes bool, decided time.
 		return false, time.Time{}
 	}
 	return true, decided
+}
+
+func greater(a, b election.ID) election.ID {
+	if a == election.None || b.Compare(a) > 0 {
+		return b
+	}
+	return a
 }
 
 // fewRelays is how many a member of a large cluster asks at once; SWIM has three.

@@ -218,13 +218,6 @@ type refusals struct {
 // rank first; not to be changed.
 func (f *refusals) RefusedBy() []election.ID { return f.refusedBy }
 
-func greater(a, b election.ID) election.ID {
-	if a == election.None || b.Compare(a) > 0 {
-		return b
-	}
-	return a
-}
-
 // What follows has whether this member itself is a candidate, and makes it a candidate again: see
 // [election.Eligibility]. What members report of themselves is in members.go.
 
@@ -363,6 +356,15 @@ func (m *stance) AdmitTransfer(to election.ID) error {
 	}
 	return nil
 }
+
+// inheritance is the member to which leadership is left, by its last leader or, while we drain, by
+// us.
+type inheritance struct {
+	heir election.ID // None: the winner leads
+}
+
+// bequeath names the member that leads next.
+func (i *inheritance) bequeath(to election.ID) { i.heir = to }
 
 // leaveTo takes note of the member that is to claim behind a leadership, if none above that is known.
 func (m *stance) leaveTo(heir election.ID, behind election.Token) {
