@@ -51,7 +51,7 @@ func often() {
 	e.Config = os.Getenv("SYSTEM_CONFIG") // no test depends on this machine's
 	e.Schedules = func(spec string) (schedule.Schedule, error) {
 		if spec == "@always" {
-			return schedule.Of(always{}), nil
+			return schedule.Schedule{Ticks: always{}}, nil
 		}
 		return schedule.Parse(spec)
 	}

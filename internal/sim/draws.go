@@ -38,17 +38,17 @@ func DefaultDraws() []Draw {
 	return slices.DeleteFunc(Draws(), func(d Draw) bool { return d == DrawElections || d == DrawMinMembers })
 }
 
-// draw returns the sequence of a draw, and whether this seed uses it: a seed in oneIn does.
-func (g *generator) draw(d Draw, oneIn int) (*rng, bool) {
+// draw returns the sequence of a draw, and whether this seed uses it: a seed in three does.
+func (g *generator) draw(d Draw) (*rng, bool) {
 	i := slices.Index(Draws(), d)
 	c := &rng{}
 	c.seed(g.seed ^ uint64(i+1)<<40)
-	return c, slices.Contains(g.c.Draws, d) && c.one(oneIn)
+	return c, slices.Contains(g.c.Draws, d) && c.one(3)
 }
 
 // vary draws the settings, before all that depends on them.
 func (g *generator) vary(s *scenario.Setup) {
-	if c, ok := g.draw(DrawPriorities, 3); ok {
+	if c, ok := g.draw(DrawPriorities); ok {
 		for i := range s.Members {
 			if c.one(2) {
 				s.Members[i].Priority = c.below(7) - 3
@@ -56,7 +56,7 @@ func (g *generator) vary(s *scenario.Setup) {
 		}
 		slices.SortFunc(s.Members, election.Rank.Compare)
 	}
-	if c, ok := g.draw(DrawTimes, 3); ok {
+	if c, ok := g.draw(DrawTimes); ok {
 		t := &s.Timing
 		t.TMax = max(5*time.Millisecond, c.upTo([...]time.Duration{10, 50, 200, 1000}[c.below(4)]*time.Millisecond))
 		t.TProcess = t.TMax/2 + c.upTo(2*t.TMax)
@@ -70,10 +70,10 @@ func (g *generator) vary(s *scenario.Setup) {
 
 // founding draws which member may lead first.
 func (g *generator) founding(s *scenario.Setup) {
-	if c, ok := g.draw(DrawMinMembers, 3); ok && !s.OneLeader() {
+	if c, ok := g.draw(DrawMinMembers); ok && !s.OneLeader() {
 		s.MinMembers = 1 + c.below(len(s.Members))
 	}
-	c, ok := g.draw(DrawFounding, 3)
+	c, ok := g.draw(DrawFounding)
 	if !ok || s.OneLeader() {
 		return
 	}
@@ -95,7 +95,7 @@ func (c *rng) upTo(d time.Duration) time.Duration {
 // varyLinks sets the latency of some links. Messages over the same link take similar times;
 // latencies of two links may differ by a factor of ten.
 func (g *generator) varyLinks(s *scenario.Setup) {
-	c, ok := g.draw(DrawLatencies, 3)
+	c, ok := g.draw(DrawLatencies)
 	if !ok {
 		return
 	}
@@ -158,7 +158,7 @@ func (g *generator) someone(c *rng) election.ID {
 
 // settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks stay.
 func (g *generator) settle() {
-	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
+	if c, ok := g.draw(DrawCuts); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
 			g.add(scenario.Step{Do: scenario.Heal})
 			g.add(scenario.Step{Do: scenario.Cut, Links: cuts})

@@ -49,7 +49,7 @@ type generator struct {
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
 	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks, DrawElections: &g.elections} {
-		if drawn, ok := g.draw(d, 3); ok {
+		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
 	}

@@ -56,7 +56,7 @@ func TestARunMayEndBeforeItsElectionIsHandedOver(t *testing.T) {
 			}
 			defer node.Close()
 			log := &heard{words: "may end by itself", came: make(chan struct{})}
-			r, err := New(Config{Argv: f.argv("quit=0", "lock="+filepath.Join(t.TempDir(), "lock")), Grace: time.Second, Finish: c.finish, Plan: &Plan{Schedule: schedule.Of(often{})}, Heartbeat: 100 * time.Millisecond,
+			r, err := New(Config{Argv: f.argv("quit=0", "lock="+filepath.Join(t.TempDir(), "lock")), Grace: time.Second, Finish: c.finish, Plan: &Plan{Schedule: schedule.Schedule{Ticks: often{}}}, Heartbeat: 100 * time.Millisecond,
 				T: statusOf(node).Timing.T(), Program: os.Args[0], Guard: []string{os.Args[0], "guard"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 			if err != nil {
 				t.Fatal(err)

@@ -86,7 +86,7 @@ func (often) Next(t time.Time) time.Time {
 func TestAScheduledCommandRunsAtEachTick(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	s := lead(t, f, func(c *Config) { c.Plan = &Plan{Schedule: schedule.Of(often{})} }, f.argv("exit=1")...)
+	s := lead(t, f, func(c *Config) { c.Plan = &Plan{Schedule: schedule.Schedule{Ticks: often{}}} }, f.argv("exit=1")...)
 	first := f.Next()
 	for range 3 {
 		if next := f.Next(); next.Token != first.Token || next.Alone != first.Alone {
@@ -131,7 +131,7 @@ func (yearly) Next(t time.Time) time.Time { return t.AddDate(1, 0, 0).Truncate(t
 func (d *diary) write(t *testing.T, plan Plan, words string, want ...string) {
 	t.Helper()
 	d.list = make(chan string, 100)
-	plan.Schedule, plan.Log = schedule.Of(yearly{}), d
+	plan.Schedule, plan.Log = schedule.Schedule{Ticks: yearly{}}, d
 	f := newFactory(t)
 	s := lead(t, f, func(c *Config) { c.Plan = &plan }, f.argv(words)...)
 	for _, w := range append(want, "waits") {

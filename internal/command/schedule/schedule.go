@@ -16,8 +16,13 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// Schedule is a set of ticks: points in time, all of them whole minutes.
-type Schedule struct{ ticks cron.Schedule }
+// Schedule finds ticks: points in time. Those of [Parse] are whole minutes.
+type Schedule struct{ Ticks }
+
+// Ticks lists ticks in their order.
+type Ticks interface {
+	Next(after time.Time) time.Time // zero: none within five years
+}
 
 // maxSpec bounds what Parse reads, in bytes.
 const maxSpec = 256
@@ -78,9 +83,6 @@ func splitZone(spec string) (zone *time.Location, fields string, err error) {
 	}
 	return zone, fields, nil
 }
-
-// Next returns the first tick after t; zero: none within five years.
-func (s Schedule) Next(t time.Time) time.Time { return s.ticks.Next(t) }
 
 // Latest returns the last tick after since that is not after now; zero: there is none.
 func (s Schedule) Latest(since, now time.Time) (tick time.Time) {
@@ -298,9 +300,6 @@ func sleep(ctx context.Context, d time.Duration, until <-chan struct{}) error {
 		return ctx.Err()
 	}
 }
-
-// Of returns a schedule with the ticks of ticks.
-func Of(ticks interface{ Next(time.Time) time.Time }) Schedule { return Schedule{ticks} }
 
 // zoned is the ticks of fields in a time zone. The fields are looked up in UTC, shifted by the
 // zone's offset, for each period of a constant offset in turn. So the cron library is never used

@@ -97,19 +97,18 @@ func (r *Report) WriteSVG(out io.Writer) error {
 	fmt.Fprintf(b, `<text x="%.0f" y="%.0f" font-size="14">%s in %s: %d nodes, %d super peers (%d wanted), mean %.2f ms</text>`+"\n",
 		margin, margin, r.Method, r.Space, r.Nodes, r.Live, r.Wanted, r.Mean)
 	r.drawMap(b)
-	left := mapWidth + 2*margin
 	ms := func(s *Sample) float64 { return s.Mean }
-	r.drawCurve(b, left, 0, "mean latency, ms", ms, nil)
-	r.drawCurve(b, left, 1, "super peers: live, wanted (dashed)",
+	r.drawCurve(b, 0, "mean latency, ms", ms, nil)
+	r.drawCurve(b, 1, "super peers: live, wanted (dashed)",
 		func(s *Sample) float64 { return float64(s.Live) }, func(s *Sample) float64 { return float64(s.Wanted) })
 	load := func(s *Sample) float64 { return float64(s.LoadMax) }
 	if r.Capacity > 0 {
-		r.drawCurve(b, left, 2, "largest load, capacity (dashed)", load, func(*Sample) float64 { return float64(r.Capacity) })
+		r.drawCurve(b, 2, "largest load, capacity (dashed)", load, func(*Sample) float64 { return float64(r.Capacity) })
 	} else {
-		r.drawCurve(b, left, 2, "largest load", load, nil)
+		r.drawCurve(b, 2, "largest load", load, nil)
 	}
-	r.drawCurve(b, left, 3, "unserved, %", func(s *Sample) float64 { return 100 * s.Unserved }, nil)
-	r.drawCurve(b, left, 4, "moves of tokens a round", func(s *Sample) float64 { return float64(s.Moves) }, nil)
+	r.drawCurve(b, 3, "unserved, %", func(s *Sample) float64 { return 100 * s.Unserved }, nil)
+	r.drawCurve(b, 4, "moves of tokens a round", func(s *Sample) float64 { return float64(s.Moves) }, nil)
 	fmt.Fprintln(b, "</svg>")
 	return b.Flush()
 }
@@ -142,8 +141,8 @@ func colour(owner int) string {
 	return fmt.Sprintf("hsl(%d,%d%%,%d%%)", int(float64(owner)*137.508)%360, 45+owner%3*15, 45+owner%4*8)
 }
 
-func (r *Report) drawCurve(b *bufio.Writer, left float64, row int, title string, value, dashed func(*Sample) float64) {
-	top := margin + 12 + float64(row)*(chartTall+14)
+func (r *Report) drawCurve(b *bufio.Writer, row int, title string, value, dashed func(*Sample) float64) {
+	left, top := mapWidth+2*margin, margin+12+float64(row)*(chartTall+14)
 	high := 0.0
 	for i := range r.samples {
 		high = max(high, value(&r.samples[i]))
