@@ -2,6 +2,7 @@ package electiontest
 
 import (
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
@@ -18,7 +19,7 @@ type (
 	// A Verb is a fault or a call that a schedule of [Soak] may have, such as "crash".
 	Verb = scenario.Verb
 	// A Draw is what further varies between the schedules of [Soak], such as the members' clocks.
-	Draw = sim.Draw
+	Draw = draw.Kind
 	// An Outcome is how a scenario ended.
 	Outcome = sim.Outcome
 	// A CountConfig has the members of the election that [Count] counts, and which of them begin.
@@ -34,7 +35,7 @@ func SoakFaults() []Verb { return sim.SoakFaults() }
 func MembershipFaults() []Verb { return sim.MembershipFaults() }
 
 // DefaultDraws returns what further varies by default.
-func DefaultDraws() []Draw { return sim.DefaultDraws() }
+func DefaultDraws() []Draw { return draw.Defaults() }
 
 // Parse reads a scenario from text (docs/scenarios.md); name is for its errors.
 func Parse(name, text string) (*Scenario, error) { return scenario.Parse(name, text) }

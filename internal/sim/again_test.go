@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // What a schedule prints is read back as the same schedule.
 func TestScriptsReadBack(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Options: []string{"", "all"}, Draws: sim.Draws()}
+	c := sim.SoakConfig{Algorithm: "bully", Options: []string{"", "all"}, Draws: draw.Kinds()}
 	for seed := uint64(1); seed <= 300; seed++ {
 		text := c.Schedule(seed).String()
 		s, err := scenario.Parse("again", text)
@@ -25,7 +26,7 @@ func TestScriptsReadBack(t *testing.T) {
 
 // The same seed gives the same trace, also when the script was printed and read.
 func TestSameSeedSameTrace(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Draws: []sim.Draw{sim.DrawTimes, sim.DrawLatencies, sim.DrawDuplicates}}
+	c := sim.SoakConfig{Algorithm: "bully", Draws: []draw.Kind{draw.Times, draw.Latencies, draw.Duplicates}}
 	for seed := uint64(1); seed <= 50; seed++ {
 		s := c.Schedule(seed)
 		again, err := scenario.Parse(s.Name, s.String())

@@ -75,7 +75,7 @@ func (w *story) thaw(p *process) {
 	p.wakeAt = never
 	w.checks.disturbed(w.scene, p)
 	w.note(p, "thaws", "")
-	first := w.rng.one(2)
+	first := w.rng.One(2)
 	if first {
 		w.arm(p)
 	}

@@ -100,6 +100,13 @@ func (c *history) startedLife(w *scene, p *process) {
 	}
 }
 
+// mark begins to count again.
+func (c *history) mark() {
+	c.changes = 0
+	clear(c.lost)
+	clear(c.counted)
+}
+
 // about records a member's state just before its step.
 func (c *history) about(w *scene, p *process) {
 	if w.quorum {
@@ -258,3 +265,6 @@ func (c *history) acquainted(p, q *process, since time.Duration) bool {
 // recovery returns how long a healed link may go unnoticed: the longest pause between two dials,
 // the dial, and the time of the detector.
 func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax + 3*t.Bears() }
+
+// wait is how long leadership of a named election may last without a message.
+func wait(t election.Timing) time.Duration { return 2*t.Bears() + t.Heartbeat }

@@ -16,6 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/mutant"
@@ -236,8 +237,8 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 	if _, err := fmt.Sscanf(seeds, "%d:%d", &c.From, &c.To); err != nil {
 		t.Fatal(err)
 	}
-	c.Draws = slices.DeleteFunc(sim.Draws(), func(d sim.Draw) bool {
-		return d == sim.DrawFounding && algorithm != "founding" || d == sim.DrawMinMembers || d == sim.DrawElections && !strings.HasSuffix(algorithm, "elections")
+	c.Draws = slices.DeleteFunc(draw.Kinds(), func(d draw.Kind) bool {
+		return d == draw.Founding && algorithm != "founding" || d == draw.MinMembers || d == draw.Elections && !strings.HasSuffix(algorithm, "elections")
 	})
 	switch algorithm {
 	case "membership", "founding":

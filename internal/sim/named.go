@@ -50,9 +50,6 @@ func namesElections(s *scenario.Scenario) bool {
 // than two thousand do in production.
 const namedPart = 100
 
-// wait is how long leadership of a named election may last without a message.
-func wait(t election.Timing) time.Duration { return 2*t.Bears() + t.Heartbeat }
-
 // namedBound returns how much longer than the cluster itself named elections may take: two
 // expiries of old leaderships, requests for lost messages, and two hand-overs.
 func namedBound(s scenario.Setup) time.Duration {

@@ -30,7 +30,7 @@ func newWires() *wires {
 	w.checks.register()
 	w.net.reset(3)
 	w.setLatencies()
-	w.rng.seed(1)
+	w.rng.Seed(1)
 	w.queue.reset()
 	w.procs = []*process{{}, {}, {}}
 	for i, id := range []election.ID{"1", "2", "3"} {

@@ -1,3 +1,21 @@
+// Package sim is the lab. It runs the same [machine.Machine] as production under virtual time,
+// on a network, disks and clocks that fail on purpose, all from a single seed. The same seed
+// gives the same trace, byte for byte, on every machine.
+//
+// [Play] plays a [scenario.Scenario], [Soak] plays random scenarios, and [Shrink] shortens a
+// failing scenario. [Count] counts an algorithm's messages under the conventions of textbooks.
+// Package scenario is the language, draw makes random scenarios, explore tries every order of
+// events of a small cluster, and trace draws what happened.
+//
+// Rules are checked at every step; a broken rule is an [invariant.Violation]. The files, from the
+// ground up:
+//
+//   - scene.go has the members and their disks, network.go their connections;
+//   - process.go and world.go step the members: they are the driver. join.go and named.go add
+//     newcomers and named elections;
+//   - play.go and faults.go do what a scenario says;
+//   - rules.go, rules_besteffort.go and rules_quorum.go check each step. judge.go checks what must
+//     come in the end. history.go has the past that both need.
 package sim
 
 import (
@@ -308,12 +326,6 @@ func (w *story) partition(sides [][]election.ID) {
 		}
 	}
 	w.noteOf("all:", "partition "+strings.Join(names, " | "), "")
-}
-
-func (c *history) mark() {
-	c.changes = 0
-	clear(c.lost)
-	clear(c.counted)
 }
 
 // calmDown ends every fault except what is to stay: cuts heal, delays end, frozen processes

@@ -97,7 +97,7 @@ func (w *world) start(p *process) error {
 	c := machine.Config{
 		Self: p.rank, Address: w.address(p), Members: w.list, Algorithm: w.make(), Timing: p.timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
-		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
+		Incarnation: p.incarnation, Seed: w.rng.Uint64(),
 	}
 	_, w.quorum = c.Algorithm.(machine.CoreMaker)
 	if len(p.through) > 0 {
@@ -310,7 +310,7 @@ func (w *world) save(p *process, s election.State) {
 	}
 	w.checks.saves(&w.scene, p, s.Token)
 	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
-	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
+	w.writes(p, w.now+w.rng.In(w.setup.Fsync)+p.disk.slow)
 }
 
 func (w *world) saved(p *process, life uint64) {
@@ -335,12 +335,12 @@ type guard struct {
 
 // swear gives the guard of a leader its secret, and the leader the commitment.
 func swear(w *world, p *process, t election.Token) {
-	if p.guard = (guard{}); w.rng.one(8) {
+	if p.guard = (guard{}); w.rng.One(8) {
 		return // it has none
 	}
 	var secret []byte
 	for range oath.Size / 8 {
-		secret = binary.BigEndian.AppendUint64(secret, w.rng.pcg.Uint64())
+		secret = binary.BigEndian.AppendUint64(secret, w.rng.Uint64())
 	}
 	p.guard.Takes(oath.Oath{Token: t, Secret: secret})
 	p.guard.Works(true)
@@ -352,7 +352,7 @@ func swear(w *world, p *process, t election.Token) {
 // or may take longer than the lease.
 func orphan(w *world, p *process) {
 	g := p.guard
-	if p.guard = (guard{}); !g.Swore() || w.rng.one(6) {
+	if p.guard = (guard{}); !g.Swore() || w.rng.One(6) {
 		return
 	}
 	g.place, g.life = p.place, p.life
@@ -360,10 +360,10 @@ func orphan(w *world, p *process) {
 	w.guards = append(w.guards, g)
 	attestNow(w, len(w.guards)-1)
 	longest := w.setup.Timing.Heartbeat / 4
-	if w.rng.one(4) {
+	if w.rng.One(4) {
 		longest = 3 * w.setup.Timing.T()
 	}
-	w.queue.push(occurrence{at: w.now + w.rng.in(scenario.Span{Max: longest}), kind: workGone, place: int32(len(w.guards) - 1)})
+	w.queue.push(occurrence{at: w.now + w.rng.In(scenario.Span{Max: longest}), kind: workGone, place: int32(len(w.guards) - 1)})
 }
 
 // guardSeesEnd handles that nothing is left of a crashed leader's work.
@@ -385,10 +385,10 @@ func attestNow(w *world, i int) {
 	}
 	g.sent = true
 	for _, q := range w.procs {
-		for copies := [...]int{0, 1, 1, 1, 1, 1, 1, 2}[w.rng.below(8)]; copies > 0 && w.reach(w.procs[g.place], q); copies-- {
-			late := w.rng.in(w.setup.Latency)
-			if w.rng.one(8) {
-				late = w.rng.in(scenario.Span{Max: 4 * w.setup.Timing.T()})
+		for copies := [...]int{0, 1, 1, 1, 1, 1, 1, 2}[w.rng.Below(8)]; copies > 0 && w.reach(w.procs[g.place], q); copies-- {
+			late := w.rng.In(w.setup.Latency)
+			if w.rng.One(8) {
+				late = w.rng.In(scenario.Span{Max: 4 * w.setup.Timing.T()})
 			}
 			w.queue.push(occurrence{at: w.now + late, kind: attested, place: int32(i), life: uint64(q.place)})
 		}
@@ -412,7 +412,7 @@ func (w *world) end(p *process, c scenario.Condition) {
 	p.condition = c
 	p.life++
 	w.checks.disturbedAt(p, w.now)
-	if p.disk.saving && w.rng.one(2) {
+	if p.disk.saving && w.rng.One(2) {
 		_ = w.writeOut(p) // it was written, but the process was gone
 	}
 	p.disk.saving = false

@@ -8,6 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -38,7 +39,7 @@ func TestSoakTelling(t *testing.T) {
 func TestSoakMinMembers(t *testing.T) {
 	for _, algorithm := range []string{"bully", "ring", "chang-roberts"} {
 		t.Run(algorithm, func(t *testing.T) {
-			electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](150, 2000), Draws: []sim.Draw{sim.DrawMinMembers, sim.DrawCuts}})
+			electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](150, 2000), Draws: []draw.Kind{draw.MinMembers, draw.Cuts}})
 		})
 	}
 }

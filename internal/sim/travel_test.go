@@ -8,6 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -19,7 +20,7 @@ func TestWhatIsSaidTravels(t *testing.T) {
 	said := map[election.MessageKind]int{}
 	faults := append(sim.SoakFaults(), sim.MembershipFaults()...)
 	for _, algorithm := range []string{"bully", "ring", "chang-roberts"} {
-		c := sim.SoakConfig{Algorithm: algorithm, Draws: sim.Draws(), Faults: faults}
+		c := sim.SoakConfig{Algorithm: algorithm, Draws: draw.Kinds(), Faults: faults}
 		for seed := range fulltest.Size[uint64](8, 200) {
 			fault := ""
 			_, err := sim.Play(c.Schedule(seed+1), anyMaker, func(e trace.Entry) {

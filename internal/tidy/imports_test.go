@@ -18,7 +18,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/codec", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure", "internal/core/machine", "internal/core/named", "internal/nfc", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/codec", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure", "internal/core/machine", "internal/core/named", "internal/nfc", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/draw", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -116,6 +116,7 @@ var mayImport = map[string][]string{
 	"internal/sim/scenario":     {"election", "internal/core/machine"},
 	"internal/sim/invariant":    {"election", "internal/sim/scenario"},
 	"internal/sim/trace":        {"election", "internal/sim/scenario"},
+	"internal/sim/draw":         {"election", "internal/sim/scenario"},
 	"internal/sim/explore":      {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
 	"internal/sim":              {"election", "internal/core/attest/oath", "internal/core/machine", "internal/core/named", "internal/sim/*"},
 	"internal/superpeer/fabric": {},

@@ -19,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
@@ -49,7 +50,7 @@ replays it.`,
 	f.IntVar(&c.Nodes, "nodes", 5, "`N` members, 1 to 50")
 	f.StringVar(&seeds, "seeds", "1:10000", "play the seeds `FROM:TO`, both included")
 	f.StringVar(&faults, "faults", "", "draw faults from `LIST`: "+words(allFaults())+"; all for "+words(sim.SoakFaults())+"; membership for "+words(sim.MembershipFaults())+" (default all)")
-	f.StringVar(&draws, "draw", "", "vary `LIST`: "+words(sim.Draws())+"; all; or none (default "+words(sim.DefaultDraws())+")")
+	f.StringVar(&draws, "draw", "", "vary `LIST`: "+words(draw.Kinds())+"; all; or none (default "+words(draw.Defaults())+")")
 	f.IntVar(&c.PerRun, "faults-per-run", 10, "`N` faults in a schedule, 1 to 1000")
 	f.BoolVar(&list, "list", false, "print each seed that fails, up to 1000, and the rule that it broke")
 	cli.JSONFlag(cmd, &asJSON)
@@ -129,17 +130,17 @@ func soakDraws(c *sim.SoakConfig, draws string) error {
 	case "":
 		return nil
 	case "all":
-		c.Draws = sim.Draws()
+		c.Draws = draw.Kinds()
 		return nil
 	case "none":
-		c.Draws = []sim.Draw{}
+		c.Draws = []draw.Kind{}
 		return nil
 	}
 	for _, d := range strings.Split(draws, ",") {
-		if !slices.Contains(sim.Draws(), sim.Draw(d)) {
-			return cli.Usagef("--draw %q: use all, none, or some of %s", d, verbs(sim.Draws()))
+		if !slices.Contains(draw.Kinds(), draw.Kind(d)) {
+			return cli.Usagef("--draw %q: use all, none, or some of %s", d, verbs(draw.Kinds()))
 		}
-		c.Draws = append(c.Draws, sim.Draw(d))
+		c.Draws = append(c.Draws, draw.Kind(d))
 	}
 	return nil
 }

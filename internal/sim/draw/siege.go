@@ -1,4 +1,4 @@
-package sim
+package draw
 
 import (
 	"time"
@@ -13,31 +13,31 @@ import (
 
 // siege draws such a schedule, for an algorithm that never has two leaders.
 func (g *generator) siege() {
-	if g.rng.below(3) > 0 {
+	if g.rng.Below(3) > 0 {
 		return
 	}
 	g.wait()
 	t := g.s.Setup.Filled().Timing
 	leader := g.member()
 	g.skew(leader)
-	if g.rng.one(3) {
+	if g.rng.One(3) {
 		g.delayAll(leader, t)
 	} else {
 		g.isolate(leader)
 	}
-	for range 1 + g.rng.below(2*len(g.s.Setup.Members)) {
+	for range 1 + g.rng.Below(2*len(g.s.Setup.Members)) {
 		g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(t.T() / 3)})
 		g.unsettle(leader)
 	}
 	g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(2 * t.T())})
-	if g.rng.one(2) {
+	if g.rng.One(2) {
 		g.add(scenario.Step{Do: scenario.Heal})
 	}
 }
 
 // skew makes the leader's clock as slow as allowed, and the rest as fast.
 func (g *generator) skew(leader election.ID) {
-	if g.rng.one(2) {
+	if g.rng.One(2) {
 		return
 	}
 	for _, r := range g.s.Setup.Members {
@@ -52,8 +52,8 @@ func (g *generator) skew(leader election.ID) {
 // slow delays messages to or from the leader by up to twice T.
 func (g *generator) delayAll(leader election.ID, t election.Timing) {
 	for _, r := range g.s.Setup.Members {
-		if l := (scenario.Link{A: leader, B: r.ID}); r.ID != leader && g.rng.below(4) > 0 {
-			if g.rng.one(2) {
+		if l := (scenario.Link{A: leader, B: r.ID}); r.ID != leader && g.rng.Below(4) > 0 {
+			if g.rng.One(2) {
 				l.A, l.B = l.B, l.A
 			}
 			g.add(scenario.Step{Do: scenario.Delay, Links: []scenario.Link{l}, For: g.rng.upTo(2 * t.T())})
@@ -66,7 +66,7 @@ func (g *generator) isolate(leader election.ID) {
 	s := scenario.Step{Do: scenario.Partition, Sides: make([][]election.ID, 2)}
 	for _, r := range g.s.Setup.Members {
 		side := 1
-		if r.ID == leader || g.rng.one(4) {
+		if r.ID == leader || g.rng.One(4) {
 			side = 0
 		}
 		s.Sides[side] = append(s.Sides[side], r.ID)
@@ -79,19 +79,19 @@ func (g *generator) isolate(leader election.ID) {
 // unsettle disturbs a member that may have made a promise.
 func (g *generator) unsettle(leader election.ID) {
 	m := g.s.Setup.Members
-	who := []election.ID{m[g.rng.below(len(m))].ID}
-	if who[0] == leader && g.rng.below(4) > 0 {
+	who := []election.ID{m[g.rng.Below(len(m))].ID}
+	if who[0] == leader && g.rng.Below(4) > 0 {
 		return
 	}
 	again := func(first scenario.Verb) {
 		if g.add(scenario.Step{Do: first, Members: who}) {
-			if g.rng.one(2) {
+			if g.rng.One(2) {
 				g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(10 * time.Millisecond)})
 			}
 			g.add(scenario.Step{Do: scenario.Restart, Members: who})
 		}
 	}
-	switch g.rng.below(5) {
+	switch g.rng.Below(5) {
 	case 0:
 		again(scenario.Crash)
 	case 1, 2:

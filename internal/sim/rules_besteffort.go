@@ -2,11 +2,131 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
+
+// This file checks the rules of best effort: Bully and the rings.
+
+// phaseChecker checks that a Machine's phase moves as its table allows.
+type phaseChecker struct{ *history }
+
+func (c *phaseChecker) stepped(w *scene, p *process) {
+	if m, ok := p.machine.(*machine.Machine); ok {
+		if from, to, wrong := m.Moved(); wrong {
+			c.fail(w, p, invariant.Phases, "it goes from %v to %v", from, to)
+		}
+	}
+}
+
+// stalledChecker checks that a leader which was stopped for long loses leadership before it sends.
+type stalledChecker struct{ *history }
+
+func (c *stalledChecker) resumed(w *scene, p *process, actions []election.Action) {
+	if does := invariant.BeforeLosing(p.view, actions); does != "" {
+		c.fail(w, p, invariant.Stalled, "it was stopped for %v and %s", p.stall, does)
+	}
+}
+
+// vouchChecker checks the age of a confirmation that a member accepts.
+type vouchChecker struct {
+	*history
+	said map[*election.Message]time.Duration // when each REPORT was first sent
+}
+
+func (c *vouchChecker) begin(*scene) {
+	if c.said == nil {
+		c.said = map[*election.Message]time.Duration{}
+	}
+	clear(c.said)
+}
+
+// received checks a message that confirms the leader which p already follows, if p may have
+// accepted it.
+func (c *vouchChecker) received(w *scene, p *process, m *election.Message, _ []election.Action) {
+	relayed := m.Kind == election.Relay && m.Carried != nil
+	if relayed {
+		m = m.Carried
+	}
+	if m.Kind != election.ProbeReply || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.places[p.place].held || p.stall > 0 {
+		return
+	}
+	t := w.setup.Timing
+	until := epochOfTime.Add(p.clock.at(w.now) + t.Bears() - m.Age)
+	if sparedUntil(p) != until || !until.After(c.places[p.place].spared) {
+		return // it made no difference
+	}
+	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
+		c.fail(w, p, invariant.Vouch, "%s said %v ago that it hears %v, in answer to %d", m.From, took, m.Token, m.Stamp)
+	}
+}
+
+// sends records when a REPORT is first sent.
+func (c *vouchChecker) sends(w *scene, _ *process, m *election.Message) {
+	if m.Kind == election.Relay && m.Carried != nil {
+		m = m.Carried
+	}
+	if m.Kind != election.ProbeReply {
+		return
+	}
+	if _, again := c.said[m]; !again {
+		c.said[m] = w.now
+	}
+}
+
+// lowerChecker checks that no member acts on a lower token than its own.
+type lowerChecker struct{ *history }
+
+func (c *lowerChecker) received(w *scene, p *process, m *election.Message, actions []election.Action) {
+	s := &c.places[p.place]
+	if s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator {
+		return
+	}
+	if !m.Token.Defined() || !s.held.Above(m.Token) { // a ring names its winner before the winner has an epoch
+		return
+	}
+	for i := range actions {
+		a := &actions[i]
+		yields := p.unhealthy && a.Kind == election.NotifyLost && a.Cause == election.CauseResigned // to any that is healthy
+		if (a.Kind == election.NotifyElected || a.Kind == election.NotifyLost) && !yields {
+			c.fail(w, p, invariant.Lower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
+		}
+	}
+}
+
+// tellChecker checks that a leader reports its loss before it sends a message that reveals it.
+type tellChecker struct{ *history }
+
+func (c *tellChecker) sends(w *scene, p *process, m *election.Message) {
+	if p.view.Leader.ID == p.rank.ID && invariant.GivesAway(p.view, m) {
+		c.fail(w, p, invariant.Tells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
+	}
+}
+
+// savedChecker checks that a token is on disk before it is announced. Where a majority decides,
+// [termChecker] does.
+type savedChecker struct{ *history }
+
+func (c *savedChecker) tells(w *scene, p *process, a *election.Action) {
+	if w.setup.NoDisk || a.Kind == election.NotifyLost || !a.Token.Above(p.disk.now.Token) {
+		return
+	}
+	if a.Token.Leader.ID == p.rank.ID || !w.unsaved(p) {
+		c.fail(w, p, invariant.Saved, "it tells of %v and its disk has %v", a.Token, p.disk.now.Token)
+	}
+}
+
+func (c *savedChecker) sends(w *scene, p *process, m *election.Message) {
+	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
+		if !d.failed && m.Token.Above(c.places[p.place].unsaved) || m.Token.Leader.ID == p.rank.ID {
+			c.fail(w, p, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
+		}
+	}
+}
 
 // claimChecker checks members that begin to lead, and members that follow an unclaimed token.
 // Where a majority decides, [termChecker] does.

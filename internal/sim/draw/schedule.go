@@ -1,4 +1,7 @@
-package sim
+// Package draw makes the random scenarios of soaks: a cluster, and the faults that happen to it.
+// A seed gives the same scenario in every release. The package has no access to a run, so no
+// schedule depends on what the members do.
+package draw
 
 import (
 	"slices"
@@ -9,11 +12,22 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
+// Config is what schedules are drawn from. It has no defaults.
+type Config struct {
+	Algorithm string
+	Option    string // the algorithm's own option; empty: one of Options
+	Options   []string
+	Nodes     int             // members, 1 to n
+	Faults    []scenario.Verb // what may happen
+	PerRun    int             // faults in a schedule
+	Draws     []Kind          // what else varies
+	Timing    election.Timing
+}
+
 // Schedule returns the random scenario of that seed.
-func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
-	c = c.filled()
+func (c Config) Schedule(seed uint64) *scenario.Scenario {
 	g := generator{c: &c, seed: seed}
-	g.rng.seed(seed ^ 0xba707a) // the world draws from the seed itself
+	g.rng.Seed(seed ^ 0xba707a) // the world draws from the seed itself
 	s := &scenario.Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
 	g.s = s
 	g.allowed = scenario.NewPreconditions(&s.Setup)
@@ -26,7 +40,7 @@ func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 		if g.s.Setup.OneLeader() {
 			g.siege()
 		}
-		if g.drawFault() && !g.rng.one(4) {
+		if g.drawFault() && !g.rng.One(4) {
 			g.wait()
 		}
 	}
@@ -35,20 +49,20 @@ func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 }
 
 type generator struct {
-	c       *SoakConfig
+	c       *Config
 	s       *scenario.Scenario
 	seed    uint64
-	rng     rng
+	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections *rng // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
 }
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks, DrawElections: &g.elections} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
@@ -59,11 +73,11 @@ func (g *generator) begin() {
 func (g *generator) setup(seed uint64) scenario.Setup {
 	s := scenario.Setup{Algorithm: g.c.Algorithm, Option: g.c.Option, Timing: g.c.Timing, Seed: seed}
 	if s.Option == "" && len(g.c.Options) > 0 {
-		s.Option = g.c.Options[g.rng.below(len(g.c.Options))]
+		s.Option = g.c.Options[g.rng.Below(len(g.c.Options))]
 	}
 	nodes := g.c.Nodes
-	if s.OneLeader() && g.rng.one(2) {
-		nodes = 1 + g.rng.below(nodes) // majorities of even and of small sets
+	if s.OneLeader() && g.rng.One(2) {
+		nodes = 1 + g.rng.Below(nodes) // majorities of even and of small sets
 	}
 	for i := 1; i <= nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
@@ -71,25 +85,25 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	g.vary(&s)
 	g.newcomers(&s)
 	g.founding(&s)
-	s.NoPreempt = g.rng.one(4)
-	if g.rng.one(2) {
+	s.NoPreempt = g.rng.One(4)
+	if g.rng.One(2) {
 		s.Work = true
-		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.rng.below(4)]
+		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.rng.Below(4)]
 	}
 	f := s.Filled()
-	switch g.rng.below(4) {
+	switch g.rng.Below(4) {
 	case 0: // as slow as the timing allows
 		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.longestLatency(&f)}
 	case 1:
 		s.Latency = scenario.Span{Min: 50 * time.Microsecond, Max: time.Millisecond}
 	}
-	if g.rng.one(8) {
-		s.Observers = []election.ID{s.Members[g.rng.below(len(s.Members))].ID}
+	if g.rng.One(8) {
+		s.Observers = []election.ID{s.Members[g.rng.Below(len(s.Members))].ID}
 	}
-	s.LeadUnhealthy = g.rng.one(3)
-	if none := g.rng.one(8); none && !s.OneLeader() {
+	s.LeadUnhealthy = g.rng.One(3)
+	if none := g.rng.One(8); none && !s.OneLeader() {
 		s.NoDisk = true
-	} else if g.rng.one(4) {
+	} else if g.rng.One(4) {
 		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
 	s.Fsync.Max = min(s.Fsync.Max, f.Timing.TProcess) // that is part of handling a message
@@ -108,8 +122,8 @@ func (g *generator) longestLatency(s *scenario.Setup) time.Duration {
 // wait lets time pass: next to nothing, about a message's time, or about a suspicion's.
 func (g *generator) wait() {
 	t := g.s.Setup.Filled().Timing
-	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.below(4)]
-	g.add(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
+	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.Below(4)]
+	g.add(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.Below(int(longest/time.Microsecond))) * time.Microsecond})
 }
 
 // do adds a step if the preconditions allow it.
@@ -125,18 +139,18 @@ func (g *generator) add(s scenario.Step) bool {
 func (g *generator) member() election.ID {
 	m := g.s.Setup.Members
 	i := len(m) - 1
-	for i > 0 && g.rng.one(2) {
+	for i > 0 && g.rng.One(2) {
 		i--
 	}
-	if g.rng.one(3) {
-		i = g.rng.below(len(m))
+	if g.rng.One(3) {
+		i = g.rng.Below(len(m))
 	}
 	return m[i].ID
 }
 
 func (g *generator) drawLink() (scenario.Link, bool) {
-	l := scenario.Link{A: g.member(), B: g.member(), Both: g.rng.one(2)}
-	if g.rng.one(2) {
+	l := scenario.Link{A: g.member(), B: g.member(), Both: g.rng.One(2)}
+	if g.rng.One(2) {
 		l.A, l.B = l.B, l.A
 	}
 	return l, l.A != l.B
@@ -144,7 +158,7 @@ func (g *generator) drawLink() (scenario.Link, bool) {
 
 // fault adds a fault and reports whether it could.
 func (g *generator) drawFault() bool {
-	s := scenario.Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
+	s := scenario.Step{Do: g.c.Faults[g.rng.Below(len(g.c.Faults))]}
 	switch s.Do {
 	case scenario.Cut, scenario.Reset, scenario.Delay:
 		l, ok := g.drawLink()
@@ -153,12 +167,12 @@ func (g *generator) drawFault() bool {
 		}
 		s.Links = []scenario.Link{l}
 		if s.Do == scenario.Delay {
-			s.For = time.Duration(1+g.rng.below(1200)) * time.Millisecond
+			s.For = time.Duration(1+g.rng.Below(1200)) * time.Millisecond
 		}
 	case scenario.Partition:
 		return g.partition(s)
 	case scenario.Heal:
-		if l, ok := g.drawLink(); ok && g.rng.one(3) {
+		if l, ok := g.drawLink(); ok && g.rng.One(3) {
 			s.Links = []scenario.Link{l}
 		}
 	case scenario.Restart, scenario.Start:
@@ -167,8 +181,8 @@ func (g *generator) drawFault() bool {
 		return g.join()
 	case scenario.Add, scenario.Remove:
 		s.Members, s.Via = []election.ID{g.member()}, []election.ID{g.member()}
-		if s.Do == scenario.Add && g.ranks != nil && g.ranks.one(2) {
-			s.Ranked, s.Priority = true, g.ranks.below(7)-3
+		if s.Do == scenario.Add && g.ranks != nil && g.ranks.One(2) {
+			s.Ranked, s.Priority = true, g.ranks.Below(7)-3
 		}
 		if s.Do == scenario.Add && s.Members[0] == s.Via[0] {
 			return false
@@ -183,24 +197,24 @@ func (g *generator) drawFault() bool {
 func (g *generator) detail(s *scenario.Step) {
 	switch s.Do {
 	case scenario.Crash:
-		if g.rng.one(4) {
+		if g.rng.One(4) {
 			s.Word = "torn"
 		}
 	case scenario.Disk:
-		s.Word = [...]string{"slow", "fail", "ok"}[g.rng.below(3)]
+		s.Word = [...]string{"slow", "fail", "ok"}[g.rng.Below(3)]
 		if s.Word == "slow" {
-			s.For = time.Duration(1+g.rng.below(800)) * time.Millisecond
+			s.For = time.Duration(1+g.rng.Below(800)) * time.Millisecond
 		}
 	case scenario.Transfer:
 		s.Via = []election.ID{g.member()}
 	case scenario.Health:
-		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.below(2)]
+		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.Below(2)]
 	case scenario.Tell:
-		s.Word = [...]string{"a", "b", "c", scenario.Nothing}[g.rng.below(4)]
+		s.Word = [...]string{"a", "b", "c", scenario.Nothing}[g.rng.Below(4)]
 	case scenario.Clock:
-		s.Word = [...]string{"drift", "jump"}[g.rng.below(2)]
+		s.Word = [...]string{"drift", "jump"}[g.rng.Below(2)]
 		if s.Word == "drift" {
-			s.PPM = int64(g.rng.below(2001) - 1000)
+			s.PPM = int64(g.rng.Below(2001) - 1000)
 			if g.s.Setup.OneLeader() {
 				s.PPM *= 5 // half the tolerated drift: another clock may err as far in the opposite direction
 			}
@@ -215,7 +229,7 @@ func (g *generator) restart(s scenario.Step) bool {
 	for range len(g.s.Setup.Members) {
 		s.Members = []election.ID{g.member()}
 		s.Word = ""
-		if !g.s.Setup.NoDisk && g.rng.one(6) && !g.s.Setup.OneLeader() {
+		if !g.s.Setup.NoDisk && g.rng.One(6) && !g.s.Setup.OneLeader() {
 			s.Word = "rollback"
 		}
 		if g.add(s) {
@@ -235,12 +249,12 @@ func (g *generator) newcomers(s *scenario.Setup) {
 		return
 	}
 	oneIn := 3
-	if g.rng.one(6) {
+	if g.rng.One(6) {
 		oneIn = 1
 	}
-	founder := g.rng.below(len(s.Members) + 1) // the last: none
+	founder := g.rng.Below(len(s.Members) + 1) // the last: none
 	for i, r := range s.Members {
-		if i != founder && g.rng.one(oneIn) {
+		if i != founder && g.rng.One(oneIn) {
 			s.Newcomers = append(s.Newcomers, r.ID)
 		}
 	}
@@ -249,10 +263,10 @@ func (g *generator) newcomers(s *scenario.Setup) {
 // born makes most newcomers join at once.
 func (g *generator) born() {
 	for range g.s.Setup.Newcomers {
-		if g.rng.one(3) {
+		if g.rng.One(3) {
 			g.wait()
 		}
-		if g.rng.below(4) > 0 {
+		if g.rng.Below(4) > 0 {
 			g.join()
 		}
 	}
@@ -263,7 +277,7 @@ func (g *generator) join() bool {
 	m := g.s.Setup.Members
 	for range m {
 		s := scenario.Step{Do: scenario.Join, Members: []election.ID{g.member()}}
-		for range 1 + g.rng.below(3) {
+		for range 1 + g.rng.Below(3) {
 			if via := g.member(); via != s.Members[0] && !slices.Contains(s.Via, via) {
 				s.Via = append(s.Via, via)
 			}
@@ -278,7 +292,7 @@ func (g *generator) join() bool {
 func (g *generator) partition(s scenario.Step) bool {
 	s.Sides = make([][]election.ID, 2)
 	for _, r := range g.s.Setup.Members {
-		side := g.rng.below(2)
+		side := g.rng.Below(2)
 		s.Sides[side] = append(s.Sides[side], r.ID)
 	}
 	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.add(s)
@@ -287,7 +301,7 @@ func (g *generator) partition(s scenario.Step) bool {
 // finish brings some of the dead members back and demands agreement.
 func (g *generator) finish() {
 	for _, r := range g.s.Setup.Members {
-		if g.rng.one(2) {
+		if g.rng.One(2) {
 			g.add(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
 		}
 	}

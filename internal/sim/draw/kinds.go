@@ -1,4 +1,4 @@
-package sim
+package draw
 
 import (
 	"maps"
@@ -9,93 +9,93 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Draw is something that random schedules vary besides their faults. Each has its own random
+// A Kind is something that random schedules vary besides their faults. Each has its own random
 // sequence, so a seed has the same meaning with and without it.
-type Draw string
+type Kind string
 
-// The draws.
+// The kinds.
 const (
-	DrawPriorities Draw = "priorities"  // members rank by priority before the id
-	DrawTimes      Draw = "times"       // heartbeat, t_max and t_process vary, T from 25 ms to 3 s
-	DrawLatencies  Draw = "latencies"   // each link has its own latency, up to t_max in a single direction, with jitter
-	DrawHangs      Draw = "hangs"       // a disk takes minutes to write, or never ends
-	DrawDuplicates Draw = "duplicates"  // a second process starts under a member's id
-	DrawStalls     Draw = "stalls"      // a process is stopped for less than T
-	DrawElections  Draw = "elections"   // named elections, of a single slot or several: members are candidates, prefer some, hand over, are drained
-	DrawCuts       Draw = "cuts"        // some cuts stay: every member is still reached through at most a third member
-	DrawFounding   Draw = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
-	DrawMinMembers Draw = "min-members" // a member leads only while it receives from so many members
+	Priorities Kind = "priorities"  // members rank by priority before the id
+	Times      Kind = "times"       // heartbeat, t_max and t_process vary, T from 25 ms to 3 s
+	Latencies  Kind = "latencies"   // each link has its own latency, up to t_max in a single direction, with jitter
+	Hangs      Kind = "hangs"       // a disk takes minutes to write, or never ends
+	Duplicates Kind = "duplicates"  // a second process starts under a member's id
+	Stalls     Kind = "stalls"      // a process is stopped for less than T
+	Elections  Kind = "elections"   // named elections, of a single slot or several: members are candidates, prefer some, hand over, are drained
+	Cuts       Kind = "cuts"        // some cuts stay: every member is still reached through at most a third member
+	Founding   Kind = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
+	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
 )
 
-// Draws returns all draws.
-func Draws() []Draw {
-	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding, DrawElections, DrawMinMembers}
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers}
 }
 
-// DefaultDraws returns the draws with which no schedule is known to break a rule, except
-// [DrawElections] and [DrawMinMembers], which must be requested.
-func DefaultDraws() []Draw {
-	return slices.DeleteFunc(Draws(), func(d Draw) bool { return d == DrawElections || d == DrawMinMembers })
+// Defaults returns the kinds with which no schedule is known to break a rule, except [Elections]
+// and [MinMembers], which must be requested.
+func Defaults() []Kind {
+	return slices.DeleteFunc(Kinds(), func(d Kind) bool { return d == Elections || d == MinMembers })
 }
 
 // draw returns the sequence of a draw, and whether this seed uses it: a seed in three does.
-func (g *generator) draw(d Draw) (*rng, bool) {
-	i := slices.Index(Draws(), d)
-	c := &rng{}
-	c.seed(g.seed ^ uint64(i+1)<<40)
-	return c, slices.Contains(g.c.Draws, d) && c.one(3)
+func (g *generator) draw(d Kind) (*RNG, bool) {
+	i := slices.Index(Kinds(), d)
+	c := &RNG{}
+	c.Seed(g.seed ^ uint64(i+1)<<40)
+	return c, slices.Contains(g.c.Draws, d) && c.One(3)
 }
 
 // vary draws the settings, before all that depends on them.
 func (g *generator) vary(s *scenario.Setup) {
-	if c, ok := g.draw(DrawPriorities); ok {
+	if c, ok := g.draw(Priorities); ok {
 		for i := range s.Members {
-			if c.one(2) {
-				s.Members[i].Priority = c.below(7) - 3
+			if c.One(2) {
+				s.Members[i].Priority = c.Below(7) - 3
 			}
 		}
 		slices.SortFunc(s.Members, election.Rank.Compare)
 	}
-	if c, ok := g.draw(DrawTimes); ok {
+	if c, ok := g.draw(Times); ok {
 		t := &s.Timing
-		t.TMax = max(5*time.Millisecond, c.upTo([...]time.Duration{10, 50, 200, 1000}[c.below(4)]*time.Millisecond))
+		t.TMax = max(5*time.Millisecond, c.upTo([...]time.Duration{10, 50, 200, 1000}[c.Below(4)]*time.Millisecond))
 		t.TProcess = t.TMax/2 + c.upTo(2*t.TMax)
 		t.Heartbeat = t.T()/10 + c.upTo(t.T()/4)
 		if s.OneLeader() {
 			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a heartbeat must be answered before the lease ends
 		}
-		t.Secured = c.one(3)
+		t.Secured = c.One(3)
 	}
 }
 
 // founding draws which member may lead first.
 func (g *generator) founding(s *scenario.Setup) {
-	if c, ok := g.draw(DrawMinMembers); ok && !s.OneLeader() {
-		s.MinMembers = 1 + c.below(len(s.Members))
+	if c, ok := g.draw(MinMembers); ok && !s.OneLeader() {
+		s.MinMembers = 1 + c.Below(len(s.Members))
 	}
-	c, ok := g.draw(DrawFounding)
+	c, ok := g.draw(Founding)
 	if !ok || s.OneLeader() {
 		return
 	}
-	if len(s.Newcomers) > 0 && c.one(2) {
+	if len(s.Newcomers) > 0 && c.One(2) {
 		s.Newcomer = true
 		return
 	}
-	s.Expect = 1 + c.below(len(s.Members))
+	s.Expect = 1 + c.Below(len(s.Members))
 }
 
 // upTo draws from 1 ns to d, in whole microseconds if d is that long.
-func (c *rng) upTo(d time.Duration) time.Duration {
+func (c *RNG) upTo(d time.Duration) time.Duration {
 	if d < time.Microsecond {
 		return 1
 	}
-	return time.Duration(1+c.below(int(d/time.Microsecond))) * time.Microsecond
+	return time.Duration(1+c.Below(int(d/time.Microsecond))) * time.Microsecond
 }
 
 // varyLinks sets the latency of some links. Messages over the same link take similar times;
 // latencies of two links may differ by a factor of ten.
 func (g *generator) varyLinks(s *scenario.Setup) {
-	c, ok := g.draw(DrawLatencies)
+	c, ok := g.draw(Latencies)
 	if !ok {
 		return
 	}
@@ -103,10 +103,10 @@ func (g *generator) varyLinks(s *scenario.Setup) {
 	tMax := g.longestLatency(&f)
 	for i, a := range s.Members {
 		for _, b := range s.Members[i+1:] {
-			if c.one(4) {
+			if c.One(4) {
 				continue
 			}
-			both := c.one(2)
+			both := c.One(2)
 			s.Links = append(s.Links, scenario.LinkLatency{Link: scenario.Link{A: a.ID, B: b.ID, Both: both}, Span: c.someSpan(tMax)})
 			if !both {
 				s.Links = append(s.Links, scenario.LinkLatency{Link: scenario.Link{A: b.ID, B: a.ID, Both: false}, Span: c.someSpan(tMax)})
@@ -115,9 +115,9 @@ func (g *generator) varyLinks(s *scenario.Setup) {
 	}
 }
 
-func (c *rng) someSpan(most time.Duration) scenario.Span {
+func (c *RNG) someSpan(most time.Duration) scenario.Span {
 	high := c.upTo(most)
-	if c.one(4) {
+	if c.One(4) {
 		high = most
 	}
 	return scenario.Span{Min: high - c.upTo(high), Max: high}
@@ -128,17 +128,17 @@ func (g *generator) happenings() {
 	if g.elections != nil {
 		g.nameSomething(g.elections)
 	}
-	if g.hangs != nil && g.hangs.one(6) {
+	if g.hangs != nil && g.hangs.One(6) {
 		s := scenario.Step{Do: scenario.Disk, Members: []election.ID{g.someone(g.hangs)}, Word: "hang"}
-		if g.hangs.one(2) {
+		if g.hangs.One(2) {
 			s.Word, s.For = "slow", time.Minute+g.hangs.upTo(9*time.Minute)
 		}
 		g.add(s)
 	}
-	if g.duplicates != nil && !g.s.Setup.OneLeader() && g.duplicates.one(8) && len(g.s.Setup.Newcomers) == 0 {
+	if g.duplicates != nil && !g.s.Setup.OneLeader() && g.duplicates.One(8) && len(g.s.Setup.Newcomers) == 0 {
 		g.add(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
 	}
-	if g.stalls != nil && g.stalls.one(4) {
+	if g.stalls != nil && g.stalls.One(4) {
 		who := []election.ID{g.someone(g.stalls)}
 		if g.add(scenario.Step{Do: scenario.Freeze, Members: who}) {
 			g.add(scenario.Step{Do: scenario.Run, For: g.stalls.upTo(g.s.Setup.Filled().Timing.T() - 1)})
@@ -148,17 +148,17 @@ func (g *generator) happenings() {
 }
 
 // someone draws a member, the highest as often as all lower members together.
-func (g *generator) someone(c *rng) election.ID {
+func (g *generator) someone(c *RNG) election.ID {
 	m := g.s.Setup.Members
-	if c.one(2) {
+	if c.One(2) {
 		return m[len(m)-1].ID
 	}
-	return m[c.below(len(m))].ID
+	return m[c.Below(len(m))].ID
 }
 
 // settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks stay.
 func (g *generator) settle() {
-	if c, ok := g.draw(DrawCuts); ok && !g.joins() {
+	if c, ok := g.draw(Cuts); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
 			g.add(scenario.Step{Do: scenario.Heal})
 			g.add(scenario.Step{Do: scenario.Cut, Links: cuts})
@@ -166,7 +166,7 @@ func (g *generator) settle() {
 			return
 		}
 	}
-	if g.hangs != nil && g.hangs.one(2) {
+	if g.hangs != nil && g.hangs.One(2) {
 		g.add(scenario.Step{Do: scenario.Settle, Word: scenario.ButDisks})
 		return
 	}
@@ -175,7 +175,7 @@ func (g *generator) settle() {
 
 // fewCuts draws cuts that leave each two live members a link, or links to a common third member;
 // or that form two sides without a link between them. It may find none.
-func (g *generator) fewCuts(c *rng) (cuts []scenario.Link) {
+func (g *generator) fewCuts(c *RNG) (cuts []scenario.Link) {
 	var living []election.ID
 	for _, r := range g.s.Setup.Members {
 		if g.allowed.Lives(r.ID) {
@@ -189,10 +189,10 @@ func (g *generator) fewCuts(c *rng) (cuts []scenario.Link) {
 			linked[i] = make([]bool, n)
 		}
 		cuts = cuts[:0]
-		oneIn := 2 + c.below(3)
+		oneIn := 2 + c.Below(3)
 		for i := range n {
 			for j := range i {
-				linked[i][j] = !c.one(oneIn)
+				linked[i][j] = !c.One(oneIn)
 				if linked[j][i] = linked[i][j]; !linked[i][j] {
 					cuts = append(cuts, scenario.Link{A: living[j], B: living[i], Both: true})
 				}
@@ -237,14 +237,14 @@ func (g *generator) standAll() {
 	}
 	g.weights, g.seats = map[string]int{}, map[string]int{} // without an entry: 1
 	for _, name := range drawnNames {
-		if g.elections.one(4) {
-			g.weights[name] = 2 + g.elections.below(2)
+		if g.elections.One(4) {
+			g.weights[name] = 2 + g.elections.Below(2)
 		}
-		if g.elections.one(3) {
-			g.seats[name] = 2 + g.elections.below(2)
+		if g.elections.One(3) {
+			g.seats[name] = 2 + g.elections.Below(2)
 		}
 		for _, r := range g.s.Setup.Members {
-			if !g.elections.one(4) {
+			if !g.elections.One(4) {
 				g.add(g.stand(r.ID, name))
 			}
 		}
@@ -255,21 +255,21 @@ func (g *generator) standAll() {
 // fewer slots.
 func (g *generator) stand(id election.ID, name string) scenario.Step {
 	s := scenario.Step{Do: scenario.Stand, Members: []election.ID{id}, Word: name, Weight: g.weights[name], Seats: g.seats[name]}
-	if g.elections.one(8) {
-		s.Seats = 1 + g.elections.below(4)
+	if g.elections.One(8) {
+		s.Seats = 1 + g.elections.Below(4)
 	}
-	s.Prefer = g.elections.one(6)
+	s.Prefer = g.elections.One(6)
 	return s
 }
 
 // nameSomething adds a user's request about a named election.
-func (g *generator) nameSomething(c *rng) {
-	if c.one(2) {
+func (g *generator) nameSomething(c *RNG) {
+	if c.One(2) {
 		return
 	}
 	who, other := []election.ID{g.someone(c)}, []election.ID{g.someone(c)}
-	s := scenario.Step{Members: who, Word: drawnNames[c.below(len(drawnNames))]}
-	switch c.below(7) {
+	s := scenario.Step{Members: who, Word: drawnNames[c.Below(len(drawnNames))]}
+	switch c.Below(7) {
 	case 0, 1:
 		s = g.stand(who[0], s.Word)
 	case 2:
