@@ -104,7 +104,7 @@ func TestFewWordsSayTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := c.members["2"].c.office
-		if f.Op != opAlike || f.Digest != o.c.digest {
+		if f.Op != opAlike || f.Digest != o.digest {
 			continue
 		}
 		o.receive("1", f)

@@ -19,18 +19,14 @@ func (o *office) receive(from election.ID, f *frame) {
 		o.reported(p, f)
 	case opAsk:
 		p.wants, p.differs = p.reported, true
-		o.c.flushSoon()
-	case opRequest:
-		if f.Request != nil {
-			takeRequest(o, from, p, f)
-		}
+		o.flushSoon()
 	}
 }
 
 // heard records that a member was received. A member that was silent for too long may lead again.
 func (o *office) heard(p *peer, stamp int64) {
-	late := o.c.now.Sub(p.heard) > o.c.wait
-	p.stamp, p.heard, p.silent = stamp, o.c.now, false
+	late := o.now.Sub(p.heard) > o.wait
+	p.stamp, p.heard, p.silent = stamp, o.now, false
 	if late {
 		o.reconsider(p)
 	}
@@ -57,7 +53,7 @@ func (o *office) reported(p *peer, f *frame) {
 	if p.part < f.Parts {
 		return
 	}
-	if f.Op == opAlike && (f.Alike == nil || f.Digest != o.c.digest) {
+	if f.Op == opAlike && (f.Alike == nil || f.Digest != o.digest) {
 		p.parts, p.raise = nil, nil
 		o.ask(p) // its report is about different assignments
 		return
@@ -97,7 +93,7 @@ func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
 		o.claimed(p, cl)
 	}
 	o.raised(raise)
-	o.c.flushSoon()
+	o.flushSoon()
 }
 
 // claimedAll applies the claims of this member itself.
@@ -105,7 +101,7 @@ func (o *office) claimedAll(claims []claim) {
 	for _, cl := range claims {
 		o.claimed(o.me, cl)
 	}
-	o.raised(o.c.raises(claims))
+	o.raised(o.raises(claims))
 }
 
 // raised takes in under what epochs somebody has seen seats.
@@ -135,18 +131,18 @@ func (o *office) raise(k *contest) {
 
 // ask requests a full report from a member, at most once in two heartbeats.
 func (o *office) ask(p *peer) {
-	if !p.askedAt.IsZero() && o.c.now.Sub(p.askedAt) < 2*o.c.timing.Heartbeat {
+	if !p.askedAt.IsZero() && o.now.Sub(p.askedAt) < 2*o.timing.Heartbeat {
 		return
 	}
-	p.askedAt = o.c.now
-	o.c.send(p.id, &frame{Op: opAsk})
+	p.askedAt = o.now
+	o.send(p.id, &frame{Op: opAsk})
 }
 
 // acked applies a member's acknowledgement, after the Core has: if a stall has just ended leadership,
 // nothing is requested any more.
 func (o *office) acked(m *election.Message) {
 	s := m.Shares
-	if s == nil || !same(m.Token, o.token) || !same(o.c.coordinator(), o.token) {
+	if s == nil || !same(m.Token, o.token) {
 		return
 	}
 	p := o.peerOf(m.From)
@@ -184,7 +180,7 @@ func (o *office) claims(k *contest, p *peer, cl claim) {
 		}
 	}
 	if cl.Epoch > 0 {
-		o.holds(k, p.id, cl)
+		o.keeps(k, p.id, cl)
 	}
 	o.raise(k)
 	o.lookAt(k)
@@ -228,15 +224,15 @@ func (o *office) candidacy(k *contest, p *peer, cl claim) {
 	}
 }
 
-// holds takes in that a member leads a seat, or still works for it. Of two that do the
+// keeps takes in that a member leads a seat, or still works for it. Of two that do the
 // higher epoch stays.
-func (o *office) holds(k *contest, id election.ID, cl claim) {
+func (o *office) keeps(k *contest, id election.ID, cl claim) {
 	s := k.seat(cl.Seat)
 	switch {
 	case s.leader == id && s.epoch == cl.Epoch:
 		s.expected = false
 	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:
-		o.note("keeps", k, s, id, cl.Epoch, "it tells that it holds it")
+		o.noteName("keeps", k.name, id, cl.Epoch, "it tells that it holds it")
 		delete(o.moving, key{k.name, s.index})
 		s.epoch, s.expected, s.asked, s.cause = cl.Epoch, false, time.Time{}, election.CauseSuperseded
 		o.seatAt(k, s, id)
@@ -244,4 +240,50 @@ func (o *office) holds(k *contest, id election.ID, cl claim) {
 	default:
 		o.changes(k, s) // it learns of the higher epoch
 	}
+}
+
+// mentions records which names a full report has claims for.
+func (o *office) mentions(claims []claim) {
+	o.reports++
+	for _, cl := range claims {
+		if k := o.contests.byName[cl.Name]; k != nil {
+			k.reportedIn = o.reports
+		}
+	}
+}
+
+// takesAlike applies a compact report, except for the names that it has claims for.
+func (o *office) takesAlike(p *peer, like claim) {
+	for _, k := range o.contests.ordered() {
+		if k.reportedIn == o.reports {
+			continue
+		}
+		e := k.entry
+		if e == nil {
+			e = o.at(key{k.name, 0})
+		}
+		if e == nil || e.Seat.Seat != 0 || len(o.names[k.name]) != 1 {
+			continue
+		}
+		k.reportedIn = o.reports
+		cl := like
+		cl.Name, cl.Last = k.name, e.Epoch
+		if e.Leader == p.id {
+			cl.Epoch = e.Epoch
+		}
+		o.claims(k, p, cl)
+	}
+}
+
+// tellsItself applies this member's own report as it takes office.
+func (o *office) tellsItself() {
+	like, unlike := o.inFewWords()
+	if like == nil {
+		o.claimedAll(o.claimsOf(nil))
+		return
+	}
+	claims := o.claimsOf(unlike)
+	o.mentions(claims)
+	o.takesAlike(o.me, *like)
+	o.claimedAll(claims)
 }

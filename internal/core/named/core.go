@@ -1,7 +1,6 @@
 package named
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -32,31 +31,11 @@ type Config struct {
 // Core is a member with all its named elections. See the package's comment.
 type Core struct {
 	machine.Core
-	self        election.ID
-	election    string
-	incarnation uint64
-	timing      election.Timing
-	hold        time.Duration // how long a holder counts on an echo
-	wait        time.Duration // how long the coordinator counts on it
-	leased      bool          // leaderships are leases: a refused dial frees nothing
-	partBytes   int
-	trace       func(election.Record)
-
-	now, last, origin time.Time
-	out               []election.Action
-	changes           []Change
-	replies           []Reply
-	view              election.Token // the coordinator, as of the last step
-	flushAt, flushed  time.Time
-
-	member
-	table
+	*member
 	started bool
-	office  *office                // nil: this member does not coordinate
-	elected bool                   // this member does, from the next step on
-	former  former                 // the last coordinator that has resigned
-	closed  map[election.ID]uint64 // the last process of each member that closed, and leads nothing
-	closes  bool                   // this process is about to end, and has not informed all that it leads nothing
+	office  *office // nil: this member does not coordinate
+	elected bool    // this member does, from the next step on
+	former  *former // the last coordinator that has resigned
 	beats   beatClock
 }
 
@@ -71,41 +50,10 @@ type Change struct {
 	Gone  bool // it has no candidate any more; Token is zero if it had no leader
 }
 
-// leaseholder is a core whose leaderships are leases.
-type leaseholder interface {
-	Guard() time.Time // until when what they have begun may still run
-}
-
 // New gives the Core around c.Core.
 func New(c Config) *Core {
-	c.Election = cmp.Or(c.Election, "default")
-	t := c.Timing.WithDefaults()
-	out := &Core{
-		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
-		member: member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}},
-		table:  table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}},
-		closed: map[election.ID]uint64{},
-	}
-	if out.partBytes = c.PartBytes; c.PartBytes <= 0 {
-		out.partBytes = partBytes
-	}
-	out.wait = 2*t.Bears() + t.Heartbeat
-	out.hold = out.wait
-	if l, ok := c.Algorithm.(interface {
-		Lease(time.Duration) time.Duration
-	}); ok {
-		out.hold, out.leased = l.Lease(out.wait), true
-	}
-	return out
-}
-
-// settles is how long a new coordinator waits for what is held under an earlier coordinator: the
-// times of the earlier coordinator may differ.
-func (c *Core) settles() time.Duration {
-	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
-		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
-	}
-	return c.wait
+	g := newGround(c)
+	return &Core{Core: c.Core, member: newMember(g), former: &former{ground: g, closed: map[election.ID]uint64{}}}
 }
 
 // Step handles an event and returns what to do about it, in order, after what Changes returns.
@@ -124,7 +72,7 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	case named:
 		c.follow()
 		c.receive(msg)
-	case ev.Kind == election.Received && msg.Kind == election.Ack && c.office != nil:
+	case ev.Kind == election.Received && msg.Kind == election.Ack && c.office != nil && same(c.coordinator(), c.office.token):
 		c.office.acked(msg)
 	}
 	return c.finish()
@@ -145,7 +93,7 @@ func (c *Core) begin(now time.Time) {
 		c.office.stalled()
 	}
 	if c.leased && c.now.Sub(c.last) >= c.timing.T() { // stopped, or its clock was set ahead, and little time has passed
-		c.former = former{}
+		c.former.epoch = 0
 		if c.office != nil {
 			c.office.since = c.now
 			c.office.stalled()
@@ -170,7 +118,9 @@ func (c *Core) forward(ev *election.Event) {
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {
 		case election.Notify:
-			c.notified(a.Member, a.Status)
+			if c.office != nil && a.Member != c.self {
+				c.office.stateOf(a.Member, a.Status)
+			}
 		case election.Send:
 			a.Message = c.share(a.To, a.Message)
 		}
@@ -215,10 +165,9 @@ func (c *Core) Deadline() (time.Time, bool) {
 	if c.leading > 0 || c.sees && !c.view.Defined() {
 		wake(c.until)
 	}
+	wake(c.retryAt)
 	if c.office != nil {
 		wake(c.office.checkAt)
-	} else {
-		wake(c.retryAt)
 	}
 	return at, ok
 }
@@ -232,15 +181,11 @@ func (c *Core) coordinator() election.Token {
 	if m, ok := c.Core.(interface{ Phase() tenure.Phase }); ok && m.Phase() == tenure.PhaseDraining {
 		return c.office.token
 	}
-	if l, ok := c.Core.(leaseholder); ok && c.now.Before(l.Guard()) {
+	if l, ok := c.Core.(interface{ Guard() time.Time }); ok && c.now.Before(l.Guard()) {
 		return c.office.token
 	}
 	return election.Token{}
 }
-
-// same reports whether two tokens mean the same leadership. Its leader's priority may change
-// meanwhile.
-func same(a, b election.Token) bool { return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID }
 
 // follow records which member coordinates.
 func (c *Core) follow() {
@@ -251,9 +196,9 @@ func (c *Core) follow() {
 	if same(now, c.view) {
 		if c.elected {
 			c.elected = false
-			c.takeOffice(now)
+			c.office = newOffice(c.member, c.former, now)
 		}
-		c.checkFit()
+		c.refit()
 		return
 	}
 	c.view = now
@@ -270,63 +215,37 @@ func (c *Core) follow() {
 	default:
 		c.reportAnew()
 	}
-	c.checkFit()
+	c.refit()
 }
 
-// notified takes note of a member's state.
-func (c *Core) notified(id election.ID, s election.MemberState) {
-	if c.office != nil && id != c.self {
-		c.office.stateOf(id, s)
+// refit finds out whether this member may lead.
+func (c *Core) refit() {
+	if c.checkFit() && c.office != nil {
+		c.office.reconsider(c.office.me)
 	}
 }
 
 // due does what its time has come for.
 func (c *Core) due() {
-	switch {
-	case c.office != nil && c.passed(c.office.checkAt):
+	if c.office != nil && c.passed(c.office.checkAt) {
 		c.office.check()
-	case c.office == nil && c.passed(c.retryAt):
+	}
+	if c.passed(c.retryAt) {
 		c.reportAll() // it has not been answered
 	}
 }
 
-func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
-
-// flushSoon schedules the sending of what has changed: at once if nothing was sent recently,
-// else with what comes meanwhile.
-func (c *Core) flushSoon() {
-	if c.flushAt.IsZero() {
-		c.flushAt = c.now
-		if next := c.flushed.Add(c.timing.Heartbeat / 20); next.After(c.now) {
-			c.flushAt = next
-		}
-	}
-}
-
-// flushNow schedules it for this step.
-func (c *Core) flushNow() { c.flushAt = c.now }
-
 // flush sends what has changed.
 func (c *Core) flush() {
 	c.flushAt, c.flushed = time.Time{}, c.now
-	if c.office != nil {
-		c.office.flush()
-	} else {
+	if c.office == nil {
 		c.report()
-	}
-}
-
-// stamp is this member's own time; never 0.
-func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
-
-// send sends a frame of the present coordinator's time. A member that was removed meanwhile
-// cannot be reached any more.
-func (c *Core) send(to election.ID, f *frame) {
-	if !c.Knows(to) {
 		return
 	}
-	c.out = append(c.out, election.Action{Kind: election.Send, To: to, Message: &election.Message{
-		Kind: election.Named, Election: c.election, From: c.self, To: to, Token: c.view, Highest: c.Highest(), Data: f.encode()}})
+	full := c.office.full
+	if c.office.flush(); c.office.full && !full {
+		c.forward(&election.Event{Kind: election.Resigned})
+	}
 }
 
 // receive takes a frame in.
@@ -338,13 +257,16 @@ func (c *Core) receive(m *election.Message) {
 	switch {
 	case err != nil:
 	case f.Op == opClosed:
-		c.closed[m.From] = f.Incarnation
+		c.former.closed[m.From] = f.Incarnation
 		if c.office != nil {
 			c.office.settle()
 		}
 	case !c.view.Defined() || !same(m.Token, c.view): // late, or early: the sender repeats it
 	case c.office != nil:
 		c.office.receive(m.From, f)
+		if f.Op == opRequest && f.Request != nil {
+			c.answer(m.From, f)
+		}
 	case m.From == c.view.Leader.ID:
 		c.handle(f)
 	}
@@ -369,7 +291,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 		s = election.Shares{Stamp: c.stamp(), Version: c.reported}
 	case m.Kind == election.Resign && c.office != nil && c.leased && same(m.Token, c.office.token):
 		out := *m
-		out.Data = remains(c.office).encode()
+		out.Data = c.office.remains().encode()
 		return &out
 	default:
 		return m
@@ -384,7 +306,7 @@ func (c *Core) hears(m *election.Message) {
 	s := m.Shares
 	switch {
 	case m.Kind == election.Resign:
-		c.former.hears(c, m)
+		c.former.hears(m)
 	case m.Kind == election.Beat && same(m.Token, c.view) && m.From == c.view.Leader.ID:
 		c.beats.ticks(m, c.now)
 	}
@@ -398,11 +320,5 @@ func (c *Core) hears(m *election.Message) {
 		} else if c.welcomed {
 			c.ordered() // while there is time: a new coordinator begins with it
 		}
-	}
-}
-
-func (c *Core) note(what, name string, peer election.ID, t election.Token, why string) {
-	if c.trace != nil {
-		c.trace(election.Record{At: c.now, Member: c.self, Election: name, What: what, Peer: peer, Token: t, Why: why})
 	}
 }

@@ -10,7 +10,7 @@ import (
 // This file has what members receive from the coordinator.
 
 // handle takes in a frame of the coordinator's.
-func (c *Core) handle(f *frame) {
+func (c *member) handle(f *frame) {
 	c.vouched(f.Echo)
 	switch f.Op {
 	case opAsk:
@@ -42,7 +42,7 @@ func (c *Core) handle(f *frame) {
 func (m *member) welcome() { m.welcomed, m.retryAt, m.retries = true, time.Time{}, 0 }
 
 // assigned takes in assignments: those that have changed, or all.
-func (c *Core) assigned(f *frame) {
+func (c *member) assigned(f *frame) {
 	if !f.Whole {
 		if !c.welcomed || !same(c.table.of, c.view) || f.Base != c.version {
 			if c.welcomed && f.Version > c.version {
@@ -78,7 +78,7 @@ func (c *Core) assigned(f *frame) {
 }
 
 // install takes in all assignments, which are in order.
-func (c *Core) install(all []Seat) {
+func (c *member) install(all []Seat) {
 	stays := make(map[key]bool, len(all))
 	for _, s := range all {
 		stays[s.key()] = true
@@ -96,7 +96,7 @@ func (c *Core) install(all []Seat) {
 }
 
 // learn applies an assignment.
-func (c *Core) learn(s Seat) {
+func (c *member) learn(s Seat) {
 	name := s.Name
 	h := c.holds[name]
 	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != c.self || s.Epoch != h.epoch || s.Gone) {
@@ -110,31 +110,31 @@ func (c *Core) learn(s Seat) {
 		if e := c.at(k); e != nil {
 			c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: e.shown.Defined(), Cause: election.CauseResigned, Gone: true})
 		}
-		c.set(s)
-		c.settled(name)
+		c.drop(k)
+		c.unspend(name)
 		return
 	}
 	e := c.set(s)
 	if s.Leader == c.self {
 		c.offered(s)
 	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same epoch the seat may be assigned to this member again, by its earlier report
-		c.settled(name)
+		c.unspend(name)
 	}
 	c.show(e, s.Cause)
 }
 
-// settled forgets what this member has given up of a name, except in two cases. A seat of it is
+// unspend forgets what this member has given up of a name, except in two cases. A seat of it is
 // still assigned to this member; or it has no leader, under an epoch that this member may have
 // led. The coordinator may then have yet to receive the latest report, and receive an earlier
 // report first.
-func (c *Core) settled(name string) {
+func (c *member) unspend(name string) {
 	if last, ok := c.spent[name]; ok && !c.mayReturn(name, c.self, last) {
 		delete(c.spent, name)
 	}
 }
 
 // offers looks at all that this member was assigned and does not lead.
-func (c *Core) offers() {
+func (c *member) offers() {
 	for _, e := range c.ordered() {
 		if e.Leader == c.self {
 			c.offered(e.Seat)
@@ -144,7 +144,7 @@ func (c *Core) offers() {
 }
 
 // offered takes a name that was assigned to this member, or declines it.
-func (c *Core) offered(s Seat) {
+func (c *member) offered(s Seat) {
 	h := c.holds[s.Name]
 	_, stands := c.campaigns[s.Name]
 	switch {
@@ -160,7 +160,7 @@ func (c *Core) offered(s Seat) {
 }
 
 // show notifies watchers if what they see of a seat has changed.
-func (c *Core) show(e *entry, cause election.Cause) {
+func (c *member) show(e *entry, cause election.Cause) {
 	if e == nil {
 		return
 	}
@@ -191,11 +191,11 @@ func (c *Core) show(e *entry, cause election.Cause) {
 // look updates what is shown. Without a coordinator the last leaders are shown for as long as a
 // lead lasts, and none after that. All is shown again when a coordinator has sent the present
 // state.
-func (c *Core) look() {
+func (c *member) look() {
 	sees := c.sees
 	switch {
 	case c.view.Defined():
-		sees = sees || c.office != nil || c.welcomed
+		sees = sees || c.welcomed
 	case !c.now.Before(c.until):
 		sees = false
 	}

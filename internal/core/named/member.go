@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 // member is what this member is a candidate of and leads.
 type member struct {
+	*ground
+	table
 	campaigns map[string]Candidacy
 	holds     map[string]*hold
 	leading   int               // of holds, how many are not over
@@ -27,6 +30,11 @@ type member struct {
 
 	requests map[uint64]bool // that wait for the coordinator
 	number   uint64
+	closes   bool // this process is about to end, and has not informed all that it leads nothing
+}
+
+func newMember(g *ground) *member {
+	return &member{ground: g, table: newTable(), campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
 }
 
 // hold is a name that this member leads, or led and still works for.
@@ -44,82 +52,10 @@ func (m *member) reset() {
 	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
 }
 
-// Stand is a name of which a member is a candidate, and how.
-type Stand struct {
-	Name string
-	Candidacy
-}
-
-// Campaign makes this member a candidate of elections. They have been checked.
-func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
-	c.wake(now)
-	for _, s := range stands {
-		c.campaigns[s.Name] = s.Candidacy
-		c.touch(s.Name)
-	}
-	return c.finish()
-}
-
-// Full reports whether this member may not be a candidate for a further name, with so many new
-// names.
-func (c *Core) Full(name string, others int) bool {
-	_, mine := c.campaigns[name]
-	return !mine && c.names[name] == nil && max(len(c.names), len(c.campaigns))+others >= MaxElections
-}
-
-// Withdraw ends its candidacy for some names; it hands over those of them that it leads.
-func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
-	c.wake(now)
-	for _, name := range names {
-		delete(c.campaigns, name)
-		c.touch(name)
-		if h := c.holds[name]; h != nil {
-			c.lose(name, h, election.CauseResigned)
-		}
-	}
-	return c.finish()
-}
-
-// Resign gives names away, each to a further candidate if there is any.
-func (c *Core) Resign(now time.Time, names ...string) []election.Action {
-	c.wake(now)
-	for _, name := range names {
-		if h := c.holds[name]; h != nil && !h.over {
-			h.resigns = true
-			c.lose(name, h, election.CauseResigned)
-		}
-	}
-	return c.finish()
-}
-
-// Begin records that the user's work has begun for names that this member leads.
-func (c *Core) Begin(now time.Time, names []string) []election.Action {
-	for _, name := range names {
-		if h := c.holds[name]; h != nil {
-			h.working = true // before anything ends by time
-		}
-	}
-	c.wake(now)
-	return c.finish()
-}
-
-// Stopped records that the user's work for names has all stopped.
-func (c *Core) Stopped(now time.Time, names []string) []election.Action {
-	c.wake(now)
-	for _, name := range names {
-		if h := c.holds[name]; h != nil {
-			if h.working = false; h.over {
-				c.gaveUp(name, h)
-			}
-		}
-	}
-	return c.finish()
-}
-
 // Leads is the token under which this member leads a name now; zero: it does not.
-func (c *Core) Leads(name string) (election.Token, int) {
+func (c *member) Leads(name string) (election.Token, int) {
 	if h := c.holds[name]; h != nil && !h.over {
-		return c.mine(h), h.seat
+		return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}, h.seat
 	}
 	return election.Token{}, 0
 }
@@ -138,25 +74,21 @@ func (m *member) Vouched(name string) time.Time {
 
 // Lease is how long a lead lasts from when it was confirmed, if a successor waits for its end;
 // 0: none does.
-func (c *Core) Lease() time.Duration {
+func (c *member) Lease() time.Duration {
 	if !c.leased {
 		return 0
 	}
 	return c.hold
 }
 
-func (c *Core) mine(h *hold) election.Token {
-	return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}
-}
-
 // touch marks a name as to be reported to the coordinator.
-func (c *Core) touch(name string) {
+func (c *member) touch(name string) {
 	c.dirty[name] = true
 	c.flushSoon()
 }
 
 // expire ends what lasts no longer.
-func (c *Core) expire() {
+func (c *member) expire() {
 	if c.now.Before(c.until) {
 		return
 	}
@@ -173,7 +105,7 @@ func (c *Core) expire() {
 	c.loseAll(cause)
 }
 
-func (c *Core) loseAll(cause election.Cause) {
+func (c *member) loseAll(cause election.Cause) {
 	for _, name := range slices.Sorted(maps.Keys(c.holds)) {
 		c.lose(name, c.holds[name], cause)
 	}
@@ -181,7 +113,7 @@ func (c *Core) loseAll(cause election.Cause) {
 
 // lose ends a lead at once as this member sees it, and as the coordinator sees it when the work
 // has stopped.
-func (c *Core) lose(name string, h *hold, cause election.Cause) {
+func (c *member) lose(name string, h *hold, cause election.Cause) {
 	if h.over {
 		return
 	}
@@ -196,13 +128,13 @@ func (c *Core) lose(name string, h *hold, cause election.Cause) {
 }
 
 // gaveUp: nothing of a lead runs any more.
-func (c *Core) gaveUp(name string, h *hold) {
+func (c *member) gaveUp(name string, h *hold) {
 	delete(c.holds, name)
 	c.spend(name, h.epoch, h.resigns)
 }
 
 // spend remembers an epoch under which this member does not lead any more.
-func (c *Core) spend(name string, epoch uint64, resigned bool) {
+func (c *member) spend(name string, epoch uint64, resigned bool) {
 	c.spent[name] = max(c.spent[name], epoch)
 	if resigned {
 		c.resigned[name] = true
@@ -211,7 +143,7 @@ func (c *Core) spend(name string, epoch uint64, resigned bool) {
 }
 
 // vouched takes in an echo: what this member leads lasts from when that stamp left.
-func (c *Core) vouched(echo int64) {
+func (c *member) vouched(echo int64) {
 	if echo <= c.vouch || echo > c.stamp() {
 		return
 	}
@@ -221,8 +153,9 @@ func (c *Core) vouched(echo int64) {
 	}
 }
 
-// checkFit: a member that may not lead gives up what it leads.
-func (c *Core) checkFit() {
+// checkFit finds out whether this member may lead, and reports whether that has changed. If it may
+// not, it gives up what it leads.
+func (c *member) checkFit() (changed bool) {
 	fit := false
 	switch c.Standing() {
 	case election.IneligibleObserver, election.IneligibleUnhealthy, election.LastResort, election.IneligibleClosing, election.IneligibleGone, election.IneligibleJoining:
@@ -230,24 +163,22 @@ func (c *Core) checkFit() {
 		fit = true
 	}
 	if fit == c.fit {
-		return
+		return false
 	}
 	c.fit = fit
 	if !fit {
 		c.loseAll(election.CauseResigned)
 	}
 	c.flushSoon()
-	if c.office == nil && c.view.Defined() && len(c.campaigns) > 0 {
+	if c.view.Defined() && c.view.Leader.ID != c.self && len(c.campaigns) > 0 {
 		c.dirty[slices.Min(slices.Collect(maps.Keys(c.campaigns)))] = true // a report has it; the first name, so that a seed gives the same run
-	} else if c.office != nil {
-		c.office.uneven = true
-		c.office.reconsider(c.office.me)
 	}
+	return true
 }
 
 // claimOf returns what this member reports of a name.
-func (m *member) claimOf(t *table, name string) claim {
-	cl := claim{Name: name, Done: m.spent[name], Last: t.lastEpoch(name), Resigned: m.resigned[name]}
+func (m *member) claimOf(name string) claim {
+	cl := claim{Name: name, Done: m.spent[name], Last: m.lastEpoch(name), Resigned: m.resigned[name]}
 	if can, ok := m.campaigns[name]; ok {
 		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
 	}
@@ -258,13 +189,13 @@ func (m *member) claimOf(t *table, name string) claim {
 }
 
 // claims returns what it reports of those names, in order; nil: of all.
-func (m *member) claimsOf(t *table, names map[string]bool) []claim {
+func (m *member) claimsOf(names map[string]bool) []claim {
 	sorted := slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
 	if names == nil {
 		sorted = slices.AppendSeq(make([]string, 0, len(m.campaigns)+len(m.holds)+len(m.spent)), maps.Keys(m.campaigns))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.holds))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.spent))
-		for _, e := range t.ordered() {
+		for _, e := range m.ordered() {
 			if e.top > e.Epoch {
 				sorted = append(sorted, e.Name)
 			}
@@ -274,15 +205,15 @@ func (m *member) claimsOf(t *table, names map[string]bool) []claim {
 	sorted = slices.Compact(sorted)
 	list := make([]claim, len(sorted))
 	for i, name := range sorted {
-		list[i] = m.claimOf(t, name)
+		list[i] = m.claimOf(name)
 	}
 	return list
 }
 
 // reportAll sends the coordinator a full report, and repeats it until it answers.
-func (c *Core) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(&c.table, nil)) }
+func (c *member) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(nil)) }
 
-func (c *Core) tellAll(f frame, claims []claim) {
+func (c *member) tellAll(f frame, claims []claim) {
 	c.retries = min(c.retries+1, 5)
 	c.retryAt = c.now.Add(c.timing.T() << (c.retries - 1))
 	c.reported++
@@ -296,11 +227,11 @@ func (c *Core) tellAll(f frame, claims []claim) {
 }
 
 // report sends the coordinator what has changed.
-func (c *Core) report() {
+func (c *member) report() {
 	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
 		return // the full report has it
 	}
-	for _, p := range parts(c.claimsOf(&c.table, c.dirty), c.partBytes, claimSize) {
+	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
 		c.reported++
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
 			Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
@@ -314,10 +245,116 @@ func (m *member) allTold() {
 }
 
 // ask requests all from the coordinator, at most once in two heartbeats.
-func (c *Core) ask() {
+func (c *member) ask() {
 	if c.askedAt != 0 && c.stamp()-c.askedAt < int64(2*c.timing.Heartbeat) {
 		return
 	}
 	c.askedAt = c.stamp()
 	c.send(c.view.Leader.ID, &frame{Op: opAsk, Stamp: c.stamp()})
+}
+
+// informClosed informs all members when this process closes and leads nothing any more: it may end
+// before there is a coordinator that it could report that to.
+func (c *member) informClosed() {
+	if !c.closes || !c.leased || len(c.holds) > 0 || len(c.spent) == 0 {
+		return
+	}
+	c.closes = false
+	for _, m := range c.Members() {
+		if m.ID != c.self {
+			c.send(m.ID, &frame{Op: opClosed, Incarnation: c.incarnation})
+		}
+	}
+}
+
+// reportAnew reports everything to a new coordinator: compactly, unless that is no shorter. If
+// the coordinator has different assignments it asks for the rest.
+//
+// A compact report is of what both have alike. If the digests agree, both have the same
+// assignments. For most names the member then only confirms them: it leads what it was assigned
+// and nothing else, and is a candidate. Ten thousand names take as many bytes as ten.
+func (c *member) reportAnew() {
+	like, unlike := c.inFewWords()
+	if like == nil {
+		c.reportAll()
+		return
+	}
+	c.tellAll(frame{Op: opAlike, Alike: like}, c.claimsOf(unlike))
+}
+
+// inFewWords returns the default candidacy of most names, and the names that need claims; nil:
+// too many do.
+func (m *member) inFewWords() (like *claim, unlike map[string]bool) {
+	how := m.usual()
+	if unlike = m.unlike(how); 2*len(unlike) > len(m.ordered()) || len(m.names) == 0 {
+		return nil, nil
+	}
+	return &claim{Stands: true, Weight: how.Weight, Prefer: how.Prefer, Seats: how.Seats}, unlike
+}
+
+// usual is how this member stands for most names.
+func (m *member) usual() (most Candidacy) {
+	counts, last, n := map[Candidacy]int{}, Candidacy{}, 0
+	for _, how := range m.campaigns {
+		if how != last {
+			counts[last] += n
+			last, n = how, 0
+		}
+		n++
+	}
+	counts[last] += n
+	for how, n := range counts {
+		if n > counts[most] || n == counts[most] && how.compare(most) < 0 {
+			most = how
+		}
+	}
+	return most
+}
+
+// compare orders candidacies, so that a seed gives the same run.
+func (c Candidacy) compare(other Candidacy) int {
+	prefer := map[bool]int{true: 1}
+	return cmp.Or(c.Weight-other.Weight, c.Seats-other.Seats, prefer[c.Prefer]-prefer[other.Prefer])
+}
+
+// unlike returns the names whose claim differs from the assignment, or from the default candidacy.
+func (m *member) unlike(like Candidacy) map[string]bool {
+	names, stood, held := map[string]bool{}, 0, 0
+	for _, e := range m.ordered() {
+		how, stands := m.campaigns[e.Name]
+		if stands && e.Seat.Seat == 0 {
+			stood++
+		}
+		holds := e.Leader == m.self && m.holdsAs(e)
+		if holds {
+			held++
+		}
+		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || len(m.names[e.Name]) != 1 || e.Leader == m.self && !holds {
+			names[e.Name] = true
+		}
+	}
+	if held < len(m.holds) {
+		for name, h := range m.holds {
+			if e := m.at(key{name, h.seat}); e == nil || e.Leader != m.self {
+				names[name] = true
+			}
+		}
+	}
+	if stood < len(m.campaigns) {
+		for name := range m.campaigns {
+			if m.names[name] == nil {
+				names[name] = true
+			}
+		}
+	}
+	for name := range m.spent {
+		names[name] = true
+	}
+	return names
+}
+
+// holdsAs reports whether this member leads what it was assigned.
+func (m *member) holdsAs(e *entry) bool {
+	h := m.holds[e.Name]
+	return h != nil && !h.over && h.seat == e.Seat.Seat && h.epoch == e.Epoch
 }

@@ -10,7 +10,8 @@ import (
 
 // office is the state of a coordinator: it lasts for a leadership of the cluster.
 type office struct {
-	c        *Core
+	*member
+	former   *former
 	token    election.Token
 	since    time.Time
 	settled  bool  // each member that may hold anything has reported, or has lost it by time
@@ -24,7 +25,7 @@ type office struct {
 	drains   bool                   // the drained members have changed
 	moving   map[key]*contest       // seats that their leader was asked to release
 	releases map[election.ID][]Seat // to be asked for
-	spent    bool                   // its epoch has no more numbers
+	full     bool                   // its epoch has no more numbers
 	uneven   bool                   // shares are to be looked at
 	levelAt  time.Time              // and not before
 	checkAt  time.Time
@@ -72,7 +73,7 @@ func (o *office) peerOf(id election.ID) *peer {
 
 // the members, this member too; nil: not known.
 func (o *office) who(id election.ID) *peer {
-	if id == o.c.self {
+	if id == o.self {
 		return o.me
 	}
 	return o.peers[id]
@@ -86,7 +87,7 @@ func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 	var to *peer
 	if s.leader = id; id != election.None {
 		s.last = id
-		if to = o.me; id != o.c.self {
+		if to = o.me; id != o.self {
 			to = o.peerOf(id)
 		}
 		to.leads++
@@ -110,7 +111,7 @@ func (o *office) lookAt(k *contest) {
 		k.todo = true
 		o.todo = append(o.todo, k)
 	}
-	o.c.flushSoon()
+	o.flushSoon()
 }
 
 // wanted are the contests to be looked at, by name.
@@ -136,7 +137,7 @@ func (o *office) reconsider(p *peer) {
 		}
 	}
 	o.uneven = true
-	o.c.flushSoon()
+	o.flushSoon()
 }
 
 // vacate leaves a seat without a leader: nothing of its last leader's runs any more.
@@ -168,54 +169,35 @@ func (o *office) notHeld(p *peer) {
 	}
 }
 
-// forget stops waiting for what a member still works for: it is not received any more.
-func (o *office) forget(p *peer) {
+// free takes everything from a member that cannot lead any more, and waits no longer for its work.
+func (o *office) free(p *peer, why string, cause election.Cause) {
+	if p.leads > 0 {
+		o.note("frees", "", p.id, election.Token{}, why)
+	}
 	for _, k := range o.contests.ordered() {
 		if can := k.candidate(p); can != nil && can.held > 0 {
 			can.held = 0
 			o.lookAt(k)
 		}
-	}
-}
-
-// free takes everything from a member that cannot lead any more.
-func (o *office) free(p *peer, why string, cause election.Cause) {
-	if p.leads == 0 {
-		return
-	}
-	o.c.note("frees", "", p.id, election.Token{}, why)
-	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
-			if s.leader != p.id {
-				continue
+			if s.leader == p.id {
+				o.vacate(k, s, cause)
 			}
-			if can := k.candidate(p); can != nil {
-				can.held = 0
-			}
-			o.vacate(k, s, cause)
 		}
 	}
 }
 
-// stateOf takes note of a member's state.
+// stateOf takes note of a member's state. Under a lease only time ends its leads.
 func (o *office) stateOf(id election.ID, s election.MemberState) {
 	p := o.peerOf(id)
-	switch s {
-	case election.StateUp:
+	switch {
+	case s == election.StateUp:
 		if p.known && !p.reported {
 			o.ask(p)
 		}
 		o.reconsider(p)
-	case election.StateDown:
-		o.gone(p)
-	}
-}
-
-// gone handles the end of a member's process. Under a lease only time ends its leads.
-func (o *office) gone(p *peer) {
-	if !o.c.leased {
+	case s == election.StateDown && !o.leased:
 		p.down, p.reported, p.able = true, false, false
-		o.forget(p)
 		o.free(p, "its process is gone", election.CauseCrashed)
 		o.settle()
 		o.reconsider(p)
@@ -227,12 +209,12 @@ func (o *office) settle() {
 	if o.settled {
 		return
 	}
-	if !o.c.now.After(o.c.former.over(o)) {
-		if o.c.leased { // a member that was removed may hold what it led, so a member without peers waits too
+	if !o.now.After(o.over()) {
+		if o.leased { // a member that was removed may hold what it led, so a member without peers waits too
 			return
 		}
-		for _, m := range o.c.Members() {
-			if p := o.peers[m.ID]; m.ID != o.c.self && !(p != nil && (p.reported || p.down)) {
+		for _, m := range o.Members() {
+			if p := o.peers[m.ID]; m.ID != o.self && !(p != nil && (p.reported || p.down)) {
 				return
 			}
 		}
@@ -244,43 +226,42 @@ func (o *office) settle() {
 		}
 	}
 	o.uneven = true
-	o.c.flushNow()
+	o.flushAt = o.now
 }
 
 // stalled handles a stop of this process, which does not know which members were silent meanwhile.
 func (o *office) stalled() {
 	for _, p := range o.peers {
-		p.heard = o.c.now
+		p.heard = o.now
 	}
 }
 
 // check does what is due now and then.
 func (o *office) check() {
-	o.checkAt = o.c.now.Add(o.c.timing.T() / 2)
+	o.checkAt = o.now.Add(o.timing.T() / 2)
 	o.settle()
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		p := o.peers[id]
-		if p.reported && o.c.now.Sub(p.heard) > o.c.wait && !p.silent {
+		if p.reported && o.now.Sub(p.heard) > o.wait && !p.silent {
 			p.silent = true
-			o.forget(p)
 			o.free(p, "it was silent for too long", election.CauseSilent)
 		}
 	}
 	if len(o.moving) > 0 {
 		for _, k := range o.contests.ordered() {
 			for _, s := range k.seats {
-				if !s.asked.IsZero() && o.c.now.Sub(s.asked) > o.c.timing.T() {
-					s.asked = o.c.now
+				if !s.asked.IsZero() && o.now.Sub(s.asked) > o.timing.T() {
+					s.asked = o.now
 					o.askRelease(k, s)
 				}
 			}
 		}
 	}
 	if o.uneven || len(o.todo) > 0 {
-		o.c.flushSoon()
+		o.flushSoon()
 	}
 }
 
-func (o *office) note(what string, k *contest, s *seat, id election.ID, epoch uint64, why string) {
-	o.c.note(what, k.name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
+func (o *office) noteName(what, name string, id election.ID, epoch uint64, why string) {
+	o.note(what, name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
 }

@@ -1,16 +1,34 @@
 package named
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/testkit/walls"
 )
 
 // frame has one member be sent a frame by another.
 func (c *cluster) frame(from, to election.ID, f *frame) {
 	m := c.members[to]
 	m.step(election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Named, Election: "default", From: from, To: to, Token: m.view, Data: f.encode()}})
+}
+
+// A part reaches the parts that it stands on, and neither its owner nor itself.
+func TestAPartCannotReachItsOwner(t *testing.T) {
+	owner := reflect.TypeFor[Core]()
+	for _, part := range []reflect.Type{reflect.TypeFor[ground](), reflect.TypeFor[member](), reflect.TypeFor[former](), reflect.TypeFor[office](), reflect.TypeFor[contests]()} {
+		reached, functions := walls.Reach(part, owner.PkgPath())
+		if reached[owner] || reached[part] {
+			t.Errorf("%v reaches its owner: %v, itself: %v", part, reached[owner], reached[part])
+		}
+		for _, of := range functions {
+			if of.Type != reflect.TypeFor[func(election.Record)]() {
+				t.Errorf("%v has a function of its own, which may reach its owner: %v", part, of)
+			}
+		}
+	}
 }
 
 // Of a long list that is sent twice the first part may come of one and the rest of the other:

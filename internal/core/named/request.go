@@ -104,99 +104,38 @@ func (b *beatClock) read(of election.Token, now time.Time) (stamp int64, ok bool
 	return b.stamp + int64(now.Sub(b.at)), !b.at.IsZero() && same(b.of, of)
 }
 
-// Request passes a request to the coordinator. The number is that of the Reply, which may come
-// at once, and never if the coordinator ceases to coordinate.
-func (c *Core) Request(now time.Time, r Request) (number uint64, actions []election.Action) {
-	c.wake(now)
-	if c.elected {
-		c.follow()
-	}
-	c.number++
-	switch {
-	case c.office != nil:
-		v := c.office.answer(r)
-		v.Number = c.number
-		c.replies = append(c.replies, v.Reply)
-		c.act(v)
-	case !c.view.Defined():
-		c.replies = append(c.replies, Reply{c.number, c.uncoordinated(), RefusedNotLeading})
-	default:
-		c.requests[c.number] = true
-		if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
-			r.Until = at + int64(r.Within)
-		}
-		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &r})
-	}
-	return c.number, c.finish()
-}
-
-// act steps the member's own core as a request wants it.
-func (c *Core) act(v verdict) {
-	if v.act.Kind != 0 {
-		c.forward(&v.act)
-	}
-}
-
-// takeRequest answers a member, once, and does what it asks for. An earlier version names no process: what
-// it asks for does no harm twice.
-func takeRequest(o *office, from election.ID, p *peer, f *frame) {
-	early := f.Incarnation == 0 && f.Request.Do != DoResign && f.Request.Do != DoHandOver
-	if !early && p.asked.repeats(f) {
-		return
-	}
-	c, r := o.c, *f.Request
-	v := refused(RefusedNotLeading, "the request came too late: nothing was done")
-	if at, ok := c.beats.read(o.token, c.now); r.Until == 0 || !ok || at <= r.Until {
-		v = o.answer(r)
-	}
-	c.send(from, &frame{Op: opReply, Number: f.Number, Error: v.Error, Why: v.Why}) // before it steps down
-	c.act(v)
-}
-
-// uncoordinated returns what there has to be first.
-func (c *Core) uncoordinated() string {
-	why := "no member coordinates the elections while the cluster has no leader: try again when it has one"
-	if s := c.Core.Standing(); s != election.Eligible {
-		why += fmt.Sprintf("; this member is no candidate (%s)", s)
-	}
-	return why
-}
-
 // Forget gives up waiting for a reply.
 func (m *member) Forget(number uint64) { delete(m.requests, number) }
 
-// Replies are those that the last step has brought.
-func (c *Core) Replies() []Reply { return c.replies }
-
 // answer does what a user asks, or schedules the reply, or returns why not.
 func (o *office) answer(r Request) verdict {
-	words := ""
+	why := ""
 	switch r.Do {
 	case DoTransfer:
-		words = o.transfer(r.Name, r.Member)
+		why = o.transfer(r.Name, r.Member)
 	case DoDrain:
-		words = o.drain(r.Member, r.Force)
+		why = o.drain(r.Member, r.Force)
 	case DoUndrain:
-		words = o.undrain(r.Member)
+		o.undrain(r.Member)
 	case DoResign:
 		return makeWay(o, r.Member, election.Event{Kind: election.Resigned})
 	case DoPause:
 		return makeWay(o, election.None, election.Event{Kind: election.Pausing, Age: r.Length})
 	case DoHandOver:
-		if err := o.c.AdmitTransfer(r.Member); err != nil {
+		if err := o.AdmitTransfer(r.Member); err != nil {
 			return refused(refusalOf(err), "%v", err)
 		}
 		return makeWay(o, election.None, election.Event{Kind: election.Transfer, Peer: r.Member})
 	default:
-		words = fmt.Sprintf("the coordinator, %s, does not know how to %s: it runs an earlier version", o.c.self, r.Do)
+		why = fmt.Sprintf("the coordinator, %s, does not know how to %s: it runs an earlier version", o.self, r.Do)
 	}
-	return verdict{Reply: Reply{Error: words}}
+	return verdict{Reply: Reply{Error: why}}
 }
 
 // makeWay has this member step down by an event, if it leads; leader is to be this member, or none.
 func makeWay(o *office, leader election.ID, by election.Event) verdict {
-	if v := o.c.View(); !same(v, o.token) || leader != election.None && leader != o.c.self {
-		return refused(RefusedNotLeading, "member %s: %v", o.c.self, election.ErrNotLeading)
+	if v := o.View(); !same(v, o.token) || leader != election.None && leader != o.self {
+		return refused(RefusedNotLeading, "member %s: %v", o.self, election.ErrNotLeading)
 	}
 	return verdict{act: by}
 }
@@ -220,11 +159,11 @@ func (o *office) transfer(name string, to election.ID) string {
 	switch {
 	case k == nil:
 		return fmt.Sprintf("no election %q", name)
-	case !o.c.Knows(to):
+	case !o.Knows(to):
 		return fmt.Sprintf("%s is no member of this cluster", to)
 	case k.candidate(o.who(to)) == nil || !k.candidate(o.who(to)).stands:
 		return fmt.Sprintf("member %s is not a candidate for election %q", to, name)
-	case o.c.isDrained(to):
+	case o.isDrained(to):
 		return fmt.Sprintf("member %s is drained: end that first", to)
 	case !o.fit(to):
 		return fmt.Sprintf("member %s cannot lead now", to)
@@ -249,7 +188,7 @@ func (o *office) transfer(name string, to election.ID) string {
 
 // drain keeps a member from leading anything.
 func (o *office) drain(id election.ID, force bool) string {
-	if !o.c.Knows(id) {
+	if !o.Knows(id) {
 		return fmt.Sprintf("%s is no member of this cluster", id)
 	}
 	if alone := o.aloneIn(id); len(alone) > 0 && !force {
@@ -259,16 +198,16 @@ func (o *office) drain(id election.ID, force bool) string {
 		}
 		return fmt.Sprintf("only member %s could lead %s%s: start another candidate for the same, or force the drain: then no member leads that", id, slices.Min(alone), more)
 	}
-	if forced, drained := o.c.drained[id]; !drained || force && !forced {
-		list := o.c.forcedList()
+	if forced, drained := o.drained[id]; !drained || force && !forced {
+		list := o.forcedList()
 		if force {
 			list = append(list, id)
 		}
-		o.c.drain(append(o.c.Drained(), id), list)
+		o.table.drain(append(o.Drained(), id), list)
 		o.drains = true
 	}
 	o.uneven = true
-	o.c.flushSoon()
+	o.flushSoon()
 	return ""
 }
 
@@ -283,18 +222,17 @@ func (o *office) aloneIn(id election.ID) (names []string) {
 	return names
 }
 
-func (o *office) undrain(id election.ID) string {
-	if !o.c.isDrained(id) {
-		return ""
+func (o *office) undrain(id election.ID) {
+	if !o.isDrained(id) {
+		return
 	}
 	others := func(list []election.ID) []election.ID {
 		return slices.DeleteFunc(list, func(m election.ID) bool { return m == id })
 	}
-	o.c.drain(others(o.c.Drained()), others(o.c.forcedList()))
+	o.table.drain(others(o.Drained()), others(o.forcedList()))
 	o.drains, o.uneven = true, true
 	if p := o.who(id); p != nil {
 		o.reconsider(p)
 	}
-	o.c.flushSoon()
-	return ""
+	o.flushSoon()
 }

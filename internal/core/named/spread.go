@@ -14,19 +14,19 @@ const MaxHandovers = 256
 
 // fit reports whether a member may be given anything now.
 func (o *office) fit(id election.ID) bool {
-	if o.c.isDrained(id) {
+	if o.isDrained(id) {
 		return false
 	}
-	if id == o.c.self {
-		return o.c.fit
+	if id == o.self {
+		return o.member.fit
 	}
 	p := o.peers[id]
-	return p != nil && p.reported && p.fit && !p.down && o.c.now.Sub(p.heard) <= o.c.wait && o.c.Knows(id)
+	return p != nil && p.reported && p.fit && !p.down && o.now.Sub(p.heard) <= o.wait && o.Knows(id)
 }
 
 // refit refreshes which members are fit: each candidate of each name is asked for that.
 func (o *office) refit() {
-	o.me.able = o.fit(o.c.self)
+	o.me.able = o.fit(o.self)
 	for id, p := range o.peers {
 		p.able = o.fit(id)
 	}
@@ -53,7 +53,10 @@ func (o *office) fill(k *contest) {
 func (o *office) assign(k *contest, s *seat, id election.ID) {
 	next := max(k.last+1, o.floor)
 	if next >= (min(o.token.Epoch, maxEpoch>>EpochBits-2)+1)<<EpochBits {
-		o.exhausted()
+		if !o.full { // the next epoch has more
+			o.full = true
+			o.note("resigns", "", o.self, o.token, "its epoch has no more numbers for names")
+		}
 		return
 	}
 	why := s.why
@@ -64,7 +67,7 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	default:
 		why = "its last leader's time has ended: " + string(s.cause)
 	}
-	o.note("assigns", k, s, id, next, why)
+	o.noteName("assigns", k.name, id, next, why)
 	k.last, s.epoch = next, next
 	s.pinned = s.pin && (s.to == election.None || s.to == id)
 	s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None
@@ -73,37 +76,26 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	o.uneven = true
 }
 
-// exhausted reports whether this coordinator's epoch has no more numbers for a name. The next
-// epoch has.
-func (o *office) exhausted() {
-	if o.spent {
-		return
-	}
-	o.spent = true
-	o.c.note("resigns", "", o.c.self, o.token, "its epoch has no more numbers for names")
-	o.c.forward(&election.Event{Kind: election.Resigned})
-}
-
 // release has the leader of a seat asked to end its work.
 func (o *office) release(k *contest, s *seat, why string) {
 	if s.leader == election.None || !s.asked.IsZero() {
 		return
 	}
-	s.asked, s.why = o.c.now, why
+	s.asked, s.why = o.now, why
 	o.moving[key{k.name, s.index}] = k
-	o.note("hands over", k, s, s.leader, s.epoch, why)
+	o.noteName("hands over", k.name, s.leader, s.epoch, why)
 	o.askRelease(k, s)
 }
 
 func (o *office) askRelease(k *contest, s *seat) {
 	at := Seat{Name: k.name, Seat: s.index, Leader: s.leader, Epoch: s.epoch}
-	if s.leader != o.c.self {
+	if s.leader != o.self {
 		o.releases[s.leader] = append(o.releases[s.leader], at)
-		o.c.flushSoon()
+		o.flushSoon()
 		return
 	}
-	if h := o.c.holds[k.name]; h != nil && h.seat == s.index && h.epoch == s.epoch {
-		o.c.lose(k.name, h, election.CauseResigned)
+	if h := o.holds[k.name]; h != nil && h.seat == s.index && h.epoch == s.epoch {
+		o.lose(k.name, h, election.CauseResigned)
 	}
 }
 
@@ -111,10 +103,10 @@ func (o *office) askRelease(k *contest, s *seat) {
 // whose share exceeds a further candidate's by more than the heaviest name. It looks at each
 // name once, and begins so many hand-overs as may be under way.
 func (o *office) level() {
-	if !o.uneven || !o.settled || o.c.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
+	if !o.uneven || !o.settled || o.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
 		return
 	}
-	o.levelAt = o.c.now.Add(o.c.timing.Heartbeat / 10)
+	o.levelAt = o.now.Add(o.timing.Heartbeat / 10)
 	before := len(o.moving)
 	if all := o.levelAll(o.mean()); all && len(o.moving) == before {
 		all = o.levelAll(0) // a member that cannot lead everything leaves more to those that can
@@ -148,7 +140,7 @@ func (o *office) levelAll(least int) bool {
 	}
 	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
-			if len(o.moving) >= MaxHandovers && !o.c.isDrained(s.leader) {
+			if len(o.moving) >= MaxHandovers && !o.isDrained(s.leader) {
 				all = false // the rest when these have ended
 			} else if s.leader != election.None && s.asked.IsZero() && !s.expected {
 				o.levelSeat(k, s, heaviest, least)
@@ -164,8 +156,8 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		return
 	}
 	others := o.contests.candidates(k, nil)
-	if o.c.isDrained(s.leader) {
-		if to := leastLoaded(others); to != nil || o.c.drained[s.leader] {
+	if o.isDrained(s.leader) {
+		if to := leastLoaded(others); to != nil || o.drained[s.leader] {
 			o.move(k, s, to, "its leader is drained")
 		}
 		return
@@ -196,7 +188,6 @@ func (o *office) move(k *contest, s *seat, to *candidate, why string) {
 
 // flush decides, and sends the members what concerns them.
 func (o *office) flush() {
-	c := o.c
 	o.own()
 	if o.settled {
 		o.refit()
@@ -213,18 +204,18 @@ func (o *office) flush() {
 	o.own()
 	o.publish()
 	if o.uneven && len(o.moving) < MaxHandovers && o.settled {
-		c.flushAt = o.levelAt
+		o.flushAt = o.levelAt
 	}
-	if len(c.dirty) > 0 || len(o.changed) > 0 {
-		c.flushSoon()
+	if len(o.dirty) > 0 || len(o.changed) > 0 {
+		o.flushSoon()
 	}
 }
 
 // own applies this member's own report.
 func (o *office) own() {
-	for len(o.c.dirty) > 0 {
-		claims := o.c.claimsOf(&o.c.table, o.c.dirty)
-		o.c.allTold()
+	for len(o.dirty) > 0 {
+		claims := o.claimsOf(o.dirty)
+		o.allTold()
 		o.claimedAll(claims)
 	}
 }
@@ -245,7 +236,6 @@ func (o *office) dissolve(k *contest) {
 // publish sends the members which assignments have changed: each in order, the whole to those
 // that need it.
 func (o *office) publish() {
-	c := o.c
 	var list []Seat
 	slices.SortFunc(o.changed, byName)
 	for _, k := range o.changed {
@@ -258,19 +248,19 @@ func (o *office) publish() {
 		}
 	}
 	o.changed = nil
-	base, had := c.version, c.digest
+	base, had := o.version, o.digest
 	if len(list) > 0 || o.drains {
 		for _, s := range list {
-			c.learn(s)
+			o.learn(s)
 		}
-		c.version++
+		o.version++
 		o.drains = false
 	}
-	deltas := parts(list, c.partBytes, seatSize)
-	if c.version == base {
+	deltas := parts(list, o.partBytes, seatSize)
+	if o.version == base {
 		deltas = nil
 	}
-	c.version += uint64(max(len(deltas)-1, 0))
+	o.version += uint64(max(len(deltas)-1, 0))
 	news, whole := encodeEach(deltas), []codec.Raw(nil)
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		p := o.peers[id]
@@ -278,24 +268,24 @@ func (o *office) publish() {
 		case !p.reported:
 		case p.wants && (p.has != had || p.differs):
 			if whole == nil {
-				whole = encodeEach(parts(c.seatList(), c.partBytes, seatSize))
+				whole = encodeEach(parts(o.seatList(), o.partBytes, seatSize))
 			}
 			for i, list := range whole {
-				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: c.Drained(), Forced: c.forcedList()})
+				o.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: o.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: o.Drained(), Forced: o.forcedList()})
 			}
 		default:
 			if p.wants { // it has what there was
-				c.send(id, &frame{Op: opSame, Echo: p.stamp, Version: base, Digest: had})
+				o.send(id, &frame{Op: opSame, Echo: p.stamp, Version: base, Digest: had})
 			}
 			for i, list := range news {
 				from := base + uint64(i)
-				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: c.Drained(), Forced: c.forcedList()})
+				o.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: o.Drained(), Forced: o.forcedList()})
 			}
 		}
 		p.wants = false
 		if p.reported && len(o.releases[id]) > 0 {
-			for _, list := range parts(o.releases[id], c.partBytes, seatSize) {
-				c.send(id, &frame{Op: opRelease, Echo: p.stamp, Seats: list})
+			for _, list := range parts(o.releases[id], o.partBytes, seatSize) {
+				o.send(id, &frame{Op: opRelease, Echo: p.stamp, Seats: list})
 			}
 		}
 	}

@@ -32,7 +32,11 @@ type entry struct {
 	top   uint64 // the highest epoch ever shown
 }
 
-// set applies an assignment, and returns its entry; nil: there is none any more.
+func newTable() table {
+	return table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
+}
+
+// set applies an assignment, and returns its entry.
 func (t *table) set(s Seat) *entry {
 	seats := t.names[s.Name]
 	i, found := place(seats, s.Seat)
@@ -40,21 +44,7 @@ func (t *table) set(s Seat) *entry {
 	if found {
 		e = seats[i]
 		t.digest ^= hash(e.Seat)
-	}
-	if s.Gone {
-		if e != nil {
-			if len(t.gone) >= MaxElections {
-				clear(t.gone)
-			}
-			t.gone[s.key()] = e.top
-			t.stale = true
-			if t.names[s.Name] = slices.Delete(seats, i, i+1); len(seats) == 1 {
-				delete(t.names, s.Name)
-			}
-		}
-		return nil
-	}
-	if e == nil {
+	} else {
 		e = &entry{top: t.gone[s.key()]}
 		delete(t.gone, s.key())
 		t.names[s.Name] = slices.Insert(seats, i, e)
@@ -63,6 +53,24 @@ func (t *table) set(s Seat) *entry {
 	e.Seat = s
 	t.digest ^= hash(s)
 	return e
+}
+
+// drop removes the entry of a seat that is gone, if there is any.
+func (t *table) drop(k key) {
+	seats := t.names[k.name]
+	i, found := place(seats, k.seat)
+	if !found {
+		return
+	}
+	t.digest ^= hash(seats[i].Seat)
+	if len(t.gone) >= MaxElections {
+		clear(t.gone)
+	}
+	t.gone[k] = seats[i].top
+	t.stale = true
+	if t.names[k.name] = slices.Delete(seats, i, i+1); len(seats) == 1 {
+		delete(t.names, k.name)
+	}
 }
 
 // place is where a seat is in a list of them, or belongs.

@@ -10,31 +10,32 @@ import (
 
 // This file begins a coordinator's time, and ends it.
 
-// takeOffice has this member coordinate, from what it knows as a follower.
-func (c *Core) takeOffice(t election.Token) {
-	o := &office{c: c, token: t, since: c.now, me: &peer{id: c.self, incarnation: c.incarnation}, peers: map[election.ID]*peer{},
+// newOffice has this member coordinate, from what it knows as a follower.
+func newOffice(m *member, last *former, t election.Token) *office {
+	o := &office{member: m, former: last, token: t, since: m.now, me: &peer{id: m.self, incarnation: m.incarnation}, peers: map[election.ID]*peer{},
 		moving: map[key]*contest{}, releases: map[election.ID][]Seat{}}
 	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
-	c.office, c.version = o, 1
-	c.table.of = t
-	for _, m := range c.Members() {
-		if m.ID != c.self {
-			o.peerOf(m.ID).down = m.State == election.StateDown && !c.leased
+	m.version, m.table.of = 1, t
+	m.welcome()
+	for _, v := range m.Members() {
+		if v.ID != m.self {
+			o.peerOf(v.ID).down = v.State == election.StateDown && !m.leased
 		}
 	}
 	o.takeOver()
 	o.tellsItself()
-	c.allTold()
+	o.allTold()
 	o.notHeld(o.me)
-	o.checkAt = c.now.Add(c.timing.T() / 2)
+	o.checkAt = o.now.Add(o.timing.T() / 2)
 	o.settle()
-	c.flushSoon()
+	o.flushSoon()
+	return o
 }
 
 // takeOver begins with the assignments that there are. All that is needed for them is made at
 // once: nothing is assigned meanwhile.
 func (o *office) takeOver() {
-	list, names, most := o.c.table.ordered(), len(o.c.names), len(o.peers)+1 // most stand for it, as a rule
+	list, names, most := o.table.ordered(), len(o.names), len(o.peers)+1 // most stand for it, as a rule
 	o.contests = contests{byName: make(map[string]*contest, names), order: make([]*contest, names)}
 	contests, candidates := make([]contest, names), make([]candidate, names*most)
 	seats, theirs := make([]seat, len(list)), make([]*seat, len(list))
@@ -66,56 +67,44 @@ func (o *office) takeSeat(k *contest, e *entry) {
 	}
 }
 
-// informClosed informs all members when this process closes and leads nothing any more: it may end
-// before there is a coordinator that it could report that to.
-func (c *Core) informClosed() {
-	if !c.closes || !c.leased || len(c.holds) > 0 || len(c.spent) == 0 {
-		return
-	}
-	c.closes = false
-	for _, m := range c.Members() {
-		if m.ID != c.self {
-			c.send(m.ID, &frame{Op: opClosed, Incarnation: c.incarnation})
-		}
-	}
+// former is the last coordinator that has resigned, and what it has sent about holders.
+type former struct {
+	*ground
+	closed map[election.ID]uint64 // the last process of each member that closed, and leads nothing
+
+	epoch uint64    // of its leadership; 0: none has resigned
+	at    time.Time // when that arrived
+	ended *frame    // what it has sent
 }
 
-// former is a coordinator that has resigned, and what it has sent about holders.
-type former struct {
-	epoch uint64    // of its leadership
-	at    time.Time // when that arrived
-	*frame
+// hears applies what a coordinator that resigns has sent about holders.
+func (last *former) hears(m *election.Message) {
+	if !last.leased || !last.Knows(m.From) || m.From == last.self || m.Election != last.election || m.Token.Leader.ID != m.From || m.Token.Epoch <= last.epoch {
+		return
+	}
+	if f, err := decode(m.Data); err == nil && f.Op == opEnded {
+		last.epoch, last.at, last.ended = m.Token.Epoch, last.now, f
+		maps.DeleteFunc(last.closed, func(id election.ID, _ uint64) bool { return !last.Knows(id) })
+	}
 }
 
 // remains is what may still be held under a coordinator that resigns. Under a lease that is
 // final: it confirms no lead from now on, and its epoch has no further leadership.
-func remains(o *office) *frame {
-	c := o.c
-	f := &frame{Op: opEnded, Wait: c.settles()}
+func (o *office) remains() *frame {
+	f := &frame{Op: opEnded, Wait: o.settles()}
 	if !o.settled {
-		f.Rest = max(c.former.over(o).Sub(c.now), 0)
+		f.Rest = max(o.over().Sub(o.now), 0)
 	}
-	if len(c.holds) > 0 || o.spent { // spent: it may be given more in this step
-		f.Holders = append(f.Holders, holder{ID: c.self, Incarnation: c.incarnation, Left: f.Wait})
+	if len(o.holds) > 0 {
+		f.Holders = append(f.Holders, holder{ID: o.self, Incarnation: o.incarnation, Left: f.Wait})
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		p := o.peers[id]
-		if left := p.heard.Add(f.Wait).Sub(c.now); p.reported && !p.silent && left > 0 {
+		if left := p.heard.Add(f.Wait).Sub(o.now); p.reported && !p.silent && left > 0 {
 			f.Holders = append(f.Holders, holder{ID: id, Incarnation: p.incarnation, Left: left})
 		}
 	}
 	return f
-}
-
-// hears applies what a coordinator that resigns has sent about holders.
-func (last *former) hears(c *Core, m *election.Message) {
-	if !c.leased || !c.Knows(m.From) || m.From == c.self || m.Election != c.election || m.Token.Leader.ID != m.From || m.Token.Epoch <= last.epoch {
-		return
-	}
-	if f, err := decode(m.Data); err == nil && f.Op == opEnded {
-		*last = former{m.Token.Epoch, c.now, &frame{Wait: f.Wait, Rest: f.Rest, Holders: f.Holders}}
-		maps.DeleteFunc(c.closed, func(id election.ID, _ uint64) bool { return !c.Knows(id) })
-	}
 }
 
 // over is when members that have not reported to a coordinator hold nothing any more.
@@ -125,22 +114,21 @@ func (last *former) hears(c *Core, m *election.Message) {
 // epoch before has resigned: there was none between the two. Beyond what that coordinator
 // waited for, only those that it has confirmed can hold anything. They have reported to this
 // coordinator, or their time has an end.
-func (last *former) over(o *office) time.Time {
-	c := o.c
-	own := o.since.Add(c.settles())
-	if !c.leased || last.epoch == 0 || last.epoch+1 != o.token.Epoch {
+func (o *office) over() time.Time {
+	last, own := o.former, o.since.Add(o.settles())
+	if !o.leased || last.epoch == 0 || last.epoch+1 != o.token.Epoch {
 		return own
 	}
-	left := last.Rest
-	for _, h := range last.Holders {
-		if process, closed := c.closed[h.ID]; closed && process == h.Incarnation {
+	left := last.ended.Rest
+	for _, h := range last.ended.Holders {
+		if process, closed := last.closed[h.ID]; closed && process == h.Incarnation {
 			continue
 		}
 		if p := o.who(h.ID); p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation {
 			left = max(left, h.Left)
 		}
 	}
-	longer := max(c.settles()-last.Wait, 0) // it may have counted by shorter times
+	longer := max(o.settles()-last.ended.Wait, 0) // it may have counted by shorter times
 	if at := last.at.Add(left + longer); at.Before(own) {
 		return at
 	}

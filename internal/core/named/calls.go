@@ -1,0 +1,142 @@
+package named
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file has what a user of this member does.
+
+// Stand is a name of which a member is a candidate, and how.
+type Stand struct {
+	Name string
+	Candidacy
+}
+
+// Campaign makes this member a candidate of elections. They have been checked.
+func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
+	c.wake(now)
+	for _, s := range stands {
+		c.campaigns[s.Name] = s.Candidacy
+		c.touch(s.Name)
+	}
+	return c.finish()
+}
+
+// Full reports whether this member may not be a candidate for a further name, with so many new
+// names.
+func (c *Core) Full(name string, others int) bool {
+	_, mine := c.campaigns[name]
+	return !mine && c.names[name] == nil && max(len(c.names), len(c.campaigns))+others >= MaxElections
+}
+
+// Withdraw ends its candidacy for some names; it hands over those of them that it leads.
+func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
+	c.wake(now)
+	for _, name := range names {
+		delete(c.campaigns, name)
+		c.touch(name)
+		if h := c.holds[name]; h != nil {
+			c.lose(name, h, election.CauseResigned)
+		}
+	}
+	return c.finish()
+}
+
+// Resign gives names away, each to a further candidate if there is any.
+func (c *Core) Resign(now time.Time, names ...string) []election.Action {
+	c.wake(now)
+	for _, name := range names {
+		if h := c.holds[name]; h != nil && !h.over {
+			h.resigns = true
+			c.lose(name, h, election.CauseResigned)
+		}
+	}
+	return c.finish()
+}
+
+// Begin records that the user's work has begun for names that this member leads.
+func (c *Core) Begin(now time.Time, names []string) []election.Action {
+	for _, name := range names {
+		if h := c.holds[name]; h != nil {
+			h.working = true // before anything ends by time
+		}
+	}
+	c.wake(now)
+	return c.finish()
+}
+
+// Stopped records that the user's work for names has all stopped.
+func (c *Core) Stopped(now time.Time, names []string) []election.Action {
+	c.wake(now)
+	for _, name := range names {
+		if h := c.holds[name]; h != nil {
+			if h.working = false; h.over {
+				c.gaveUp(name, h)
+			}
+		}
+	}
+	return c.finish()
+}
+
+// Request passes a request to the coordinator. The number is that of the Reply, which may come
+// at once, and never if the coordinator ceases to coordinate.
+func (c *Core) Request(now time.Time, r Request) (number uint64, actions []election.Action) {
+	c.wake(now)
+	if c.elected {
+		c.follow()
+	}
+	c.number++
+	switch {
+	case c.office != nil:
+		v := c.office.answer(r)
+		v.Number = c.number
+		c.replies = append(c.replies, v.Reply)
+		c.act(v)
+	case !c.view.Defined():
+		c.replies = append(c.replies, Reply{c.number, c.uncoordinated(), RefusedNotLeading})
+	default:
+		c.requests[c.number] = true
+		if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
+			r.Until = at + int64(r.Within)
+		}
+		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &r})
+	}
+	return c.number, c.finish()
+}
+
+// act steps the member's own core as a request wants it.
+func (c *Core) act(v verdict) {
+	if v.act.Kind != 0 {
+		c.forward(&v.act)
+	}
+}
+
+// answer answers a member's request, once, and does what it asks for. An earlier version names no
+// process: what it asks for does no harm twice.
+func (c *Core) answer(from election.ID, f *frame) {
+	early := f.Incarnation == 0 && f.Request.Do != DoResign && f.Request.Do != DoHandOver
+	if !early && c.office.peers[from].asked.repeats(f) {
+		return
+	}
+	v := refused(RefusedNotLeading, "the request came too late: nothing was done")
+	if at, ok := c.beats.read(c.view, c.now); f.Request.Until == 0 || !ok || at <= f.Request.Until {
+		v = c.office.answer(*f.Request)
+	}
+	c.send(from, &frame{Op: opReply, Number: f.Number, Error: v.Error, Why: v.Why}) // before it steps down
+	c.act(v)
+}
+
+// uncoordinated returns what there has to be first.
+func (c *Core) uncoordinated() string {
+	why := "no member coordinates the elections while the cluster has no leader: try again when it has one"
+	if s := c.Standing(); s != election.Eligible {
+		why += fmt.Sprintf("; this member is no candidate (%s)", s)
+	}
+	return why
+}
+
+// Replies are those that the last step has brought.
+func (c *Core) Replies() []Reply { return c.replies }
