@@ -88,8 +88,8 @@ func (c *cards) yours(p *peer, disk uint64) error {
 // overlap.
 func (c *cards) differs(p *peer, its card) error {
 	switch {
-	case p.guest:
-		c.hangUp(p)
+	case p.guest: // dueGuests disconnects it
+		c.send(p, &election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding()})})
 		return nil
 	case len(its.List) == 0 || len(c.founders) == 0: // a cluster was recovered, or this disk joined it
 		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with Config.Join", p.rank.ID))

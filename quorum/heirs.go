@@ -159,13 +159,13 @@ func (c *stance) Standing() election.Eligibility {
 	return election.Eligible
 }
 
-// reachesMajority reports whether the connected voters and this member are a majority, so that a
-// leader may hand over to this member.
+// reachesMajority reports whether this member and the connected voters are a majority, without those
+// whose messages it ignores, so that a leader may hand over to this member.
 func (c *stance) reachesMajority() bool {
 	for _, voters := range c.roster.majorities() {
 		reached := 0
 		for _, v := range voters {
-			if p := c.peerBy(v); v == c.me.Number || p != nil && p.link {
+			if p := c.peerBy(v); v == c.me.Number || p != nil && p.link && !p.barred {
 				reached++
 			}
 		}

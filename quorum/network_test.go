@@ -19,6 +19,8 @@ type network struct {
 	disks  map[election.ID][][]byte
 	queue  []arrival
 	halted map[election.ID]error
+	warned map[election.ID]error  // the last
+	held   election.Token         // what each has on disk of another algorithm
 	heard  func(election.Message) // told of all that is sent; may be nil
 	lost   bool                   // nothing that is sent arrives
 	hangs  election.ID            // whose disk ends no write
@@ -30,7 +32,7 @@ type arrival struct {
 }
 
 func newNetwork(t testing.TB, ids ...election.ID) *network {
-	n := &network{t: t, now: begin, cores: map[election.ID]*Core{}, ids: ids, disks: map[election.ID][][]byte{}, halted: map[election.ID]error{}}
+	n := &network{t: t, now: begin, cores: map[election.ID]*Core{}, ids: ids, disks: map[election.ID][][]byte{}, halted: map[election.ID]error{}, warned: map[election.ID]error{}}
 	for _, id := range ids {
 		n.start(id, ids...)
 	}
@@ -47,7 +49,9 @@ func configured(self election.ID, ids []election.ID, records [][]byte) machine.C
 }
 
 func (n *network) start(id election.ID, list ...election.ID) {
-	core, err := New().NewCore(configured(id, list, n.disks[id]))
+	config := configured(id, list, n.disks[id])
+	config.State.Token = n.held
+	core, err := New().NewCore(config)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -85,6 +89,8 @@ func (n *network) step(id election.ID, ev election.Event) {
 			n.queue = append(n.queue, arrival{id, election.Event{Kind: election.Saved}})
 		case election.Halt:
 			n.halted[id] = a.Err
+		case election.Warn:
+			n.warned[id] = a.Err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,42 @@ func TestARecoveredMemberLeadsAlone(t *testing.T) {
 	}
 	if voters := n.cores["1"].Voters(); len(voters) != 1 || len(voters[0]) != 1 {
 		t.Errorf("the voters are %v, want 1 alone", voters)
+	}
+}
+
+// A disk of before a recovery whose member is on no list since: the member is informed why it takes
+// no part, and does not count the recovered one as a voter that it reaches.
+func TestADiskOfBeforeARecoveryIsInformed(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	r, err := Recover(n.disks["1"], "1", recovery("1"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.disks["1"], n.ids = r.Records, []election.ID{"1", "2"}
+	delete(n.cores, "3")
+	n.start("1", "1")
+	n.run(time.Second)
+	n.start("2", "1", "2", "3")
+	n.settle()
+	if err := n.warned["2"]; err == nil || !strings.Contains(err.Error(), "member 1 has the log of another cluster") {
+		t.Errorf("2 warns of %v, want the recovery", err)
+	}
+	if s := n.cores["2"].Standing(); s != election.IneligibleFew {
+		t.Errorf("2 is %v, want %v", s, election.IneligibleFew)
+	}
+}
+
+// A cluster that changes from best effort to a quorum, with its disks, counts on.
+func TestTheFirstEpochIsAboveThoseOfBestEffort(t *testing.T) {
+	n := newNetwork(t)
+	n.ids, n.held = ids("1,2,3"), election.Token{Epoch: 40, Leader: election.Rank{ID: "2"}}
+	for _, id := range n.ids {
+		n.start(id, n.ids...)
+	}
+	n.run(3 * time.Second)
+	if n.leader(); n.cores["1"].View().Epoch <= n.held.Epoch {
+		t.Errorf("the first leadership is %v, want an epoch above 40", n.cores["1"].View())
 	}
 }
 

@@ -146,8 +146,8 @@ func configuredMembers(c *machine.Config) []election.Member {
 	return list
 }
 
-// found creates a cluster of the configured members. No message is sent before that is on disk: see
-// start.
+// found creates a cluster of the configured members, whose epochs are above those that this member
+// has on disk of another algorithm. No message is sent before that is on disk: see start.
 func (c *replica) found() error {
 	members := configuredMembers(&c.cfg)
 	if len(members) > MaxMembers {
@@ -167,7 +167,7 @@ func (c *replica) found() error {
 	if err := c.storage.ApplySnapshot(snapshot); err != nil {
 		return err
 	}
-	c.hard = &pb.HardState{Term: new(uint64(1)), Vote: new(uint64(0)), Commit: new(uint64(1))}
+	c.hard = &pb.HardState{Term: new(max(1, c.cfg.State.Token.Epoch)), Vote: new(uint64(0)), Commit: new(uint64(1))}
 	c.applied = 1
 	return c.storage.SetHardState(c.hard)
 }
