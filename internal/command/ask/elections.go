@@ -292,6 +292,9 @@ pause is kept for the next leader, and a run is refused with exit code 3. Exit c
 job.`,
 			Example: "  batuta jobs " + do.name + " report --agent 127.0.0.1:7501",
 		}, func(ctx context.Context, a *Command, c *api.Client) error {
+			if err := cli.CheckName(a.args[0]); err != nil {
+				return err
+			}
 			return act(ctx, a, c, "POST", "/v1/jobs/"+url.PathEscape(a.args[0])+"/"+do.name, nil, func(j joblist.Job) string {
 				if do.name == "run" && j.By != nil {
 					return j.Name + " " + do.done + " on " + *j.By

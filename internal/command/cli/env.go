@@ -66,11 +66,16 @@ func JSONFlag(cmd *cobra.Command, v *bool) {
 	})
 }
 
-// CheckElection refuses what cannot name an election.
+// CheckElection refuses what cannot name an election; "" is the cluster's own.
 func CheckElection(name string) error {
 	if name == "" {
 		return nil
 	}
+	return CheckName(name)
+}
+
+// CheckName refuses what cannot name an election or a job.
+func CheckName(name string) error {
 	if _, err := named.Name(name); err != nil {
 		return Usagef("%w", err)
 	}

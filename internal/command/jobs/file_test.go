@@ -52,6 +52,7 @@ func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
 		{false, strings.Repeat("x", 257), `file:1: election name of 257 bytes is too long: at most 256`},
 		{false, "a\n\"b\tc\"", `file:2: election name "b\tc" holds what does not print`},
 		{false, "a\x00b", `holds what does not print`},
+		{false, "..", `election name ".." is none that a path of the HTTP API can have`},
 		{false, "a\xff", `file:1: this is no UTF-8`},
 		{false, "''", `an election needs a name`},
 		{false, "default", `"default" is the cluster's own election`},

@@ -103,7 +103,7 @@ func (o *options) check() error {
 	if _, err := exec.LookPath(o.argv[0]); err != nil {
 		return cli.Usagef("command %w; give its path, or one that is in PATH", err)
 	}
-	return nil
+	return cli.CheckName(o.name)
 }
 
 // run holds the election through agent, and runs the command.

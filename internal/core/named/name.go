@@ -22,10 +22,13 @@ const (
 var ErrTooMany = fmt.Errorf("%d elections, and a cluster holds at most %d: end some, or use another cluster", MaxElections, MaxElections)
 
 // Name returns the canonical form of an election's name (Unicode NFC), or an error: it has 1 to
-// [MaxName] bytes of UTF-8, all of which print or are spaces.
+// [MaxName] bytes of UTF-8, all of which print or are spaces, and is not "." or "..".
 func Name(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("an election needs a name")
+	}
+	if name == "." || name == ".." {
+		return "", fmt.Errorf("election name %q is none that a path of the HTTP API can have: choose another", name)
 	}
 	if !utf8.ValidString(name) {
 		return "", fmt.Errorf("election name %.64q is no UTF-8", name)
