@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // maxFile bounds the bytes that are read of a file.
@@ -19,7 +20,7 @@ func ReadPrivate(path string) ([]byte, error) { return readPrivate(path, "create
 
 // readPrivate does the same; its error proposes create if there is no such file.
 func readPrivate(path, create string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a pipe would wait
 	if err != nil {
 		return nil, unread(path, create, err)
 	}
@@ -28,8 +29,8 @@ func readPrivate(path, create string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file, and could not be read again: name one", path)
 	}
 	if tooOpen(info) {
 		return nil, fmt.Errorf("%s can be read or changed by others (mode %04o): run 'chmod 600 %s'", path, info.Mode().Perm(), path)
