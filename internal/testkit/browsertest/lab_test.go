@@ -356,6 +356,15 @@ func labPressed(t *testing.T, button string) *tab {
 	return b
 }
 
+// placed is a script that gives the labels of the explorer's picture that lie upon a member or outside the
+// picture, and the ids that are larger than their members.
+const placed = `[...document.querySelectorAll('#explore svg.place')].flatMap(svg => {
+	const box = x => x.getBoundingClientRect(), whole = box(svg), bodies = [...svg.querySelectorAll('.body')].map(box)
+	return [...svg.querySelectorAll('.id')].filter(x => box(x).height > 1.4 * bodies[0].height).map(x => 'larger than its member: ' + x.textContent)
+		.concat([...svg.querySelectorAll('.say tspan')].filter(x => (b => b.left < whole.left || b.right > whole.right || b.top < whole.top || b.bottom > whole.bottom + 1
+			|| bodies.some(m => b.left < m.right && b.right > m.left && b.top + .1 * b.height < m.bottom && b.bottom - .1 * b.height > m.top))(box(x))).map(x => 'upon a member, or cropped: ' + x.textContent))
+})`
+
 // Every order of events of three members, walked through by keyboard; the way taken is a
 // scenario, and a broken rule stands out.
 func TestExploringInTheLab(t *testing.T) {
@@ -368,6 +377,9 @@ func TestExploringInTheLab(t *testing.T) {
 	b.until("document.querySelectorAll('#explore-path li').length === 2 && document.querySelectorAll('#explore-ways svg.thumb').length > 1")
 	for _, screen := range screens[:2] {
 		b.size(screen.width, screen.height, "light")
+		for _, bad := range eval[[]string](b, placed) {
+			t.Errorf("at %d px: %s", screen.width, bad)
+		}
 		b.shoot("lab-explore-" + screen.name)
 		b.fits("exploring")
 		b.accessible("exploring")

@@ -17,7 +17,7 @@ var screens = []struct {
 // fits fails if the page is wider than the screen.
 func (b *tab) fits(state string) {
 	b.Helper()
-	if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+	if over := eval[int](b, "Math.max(document.documentElement.scrollWidth - innerWidth, ...[...document.querySelectorAll('dialog[open]')].map(x => x.scrollWidth - x.clientWidth))"); over > 0 {
 		b.Errorf("%s: the page is %d px wider than the screen: %s", state, over,
 			eval[string](b, "[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > innerWidth + 1 && !x.closest('.scroll, .editor, svg, pre, .canvas, .band')).slice(0, 3).map(x => x.outerHTML.slice(0, 90)).join(' ')"))
 	}

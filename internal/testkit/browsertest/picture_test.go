@@ -14,8 +14,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// overlapping is a script that gives the labels of the circle that lie upon each other or upon a member, at
-// each 20 ms of the run, and at how many of these moments ten messages or more are in flight.
+// overlapping is a script that gives the labels of the circle that lie upon each other, upon a member or its
+// rings, or outside the picture, at each 20 ms of the run, and at how many of these moments ten messages or
+// more are in flight.
 const overlapping = `(() => {
 	const found = [], inside = .12 // of a line: what a letter leaves free
 	let busy = 0
@@ -26,11 +27,13 @@ const overlapping = `(() => {
 		busy += flights.length >= 10
 		const seen = [...document.querySelectorAll('#circle .payload, #circle .say')].filter(x => x.textContent)
 		const boxes = seen.map(x => [x.textContent, x.getBoundingClientRect(), x.matches('.payload')])
-		for (const x of document.querySelectorAll('#circle .hit .body')) boxes.push(['a member', x.getBoundingClientRect(), false])
-		boxes.forEach(([a, p, payload], i) => {
-			if (payload) boxes.forEach(([b, q, late], k) => {
+		const whole = document.querySelector('#circle svg').getBoundingClientRect(), words = boxes.length
+		for (const x of document.querySelectorAll('#circle .hit .body, #circle .run[visibility=visible]')) boxes.push(['a member', x.getBoundingClientRect(), false])
+		boxes.slice(0, words).forEach(([a, p, payload], i) => {
+			if (p.left < whole.left - 1 || p.right > whole.right + 1) found.push(now + ' ms: cropped: ' + a)
+			boxes.slice(payload ? 0 : words).forEach(([b, q, late], k) => {
 				const edge = inside * p.height
-				if (k !== i && (!late || k > i) && p.left + edge < q.right && p.right - edge > q.left && p.top + edge < q.bottom && p.bottom - edge > q.top) found.push(now + ' ms: ' + a + ' upon ' + b)
+				if ((!payload || k !== i) && (!late || k > i) && p.left + edge < q.right && p.right - edge > q.left && p.top + edge < q.bottom && p.bottom - edge > q.top) found.push(now + ' ms: ' + a + ' upon ' + b)
 			})
 		})
 	}
@@ -40,7 +43,7 @@ const overlapping = `(() => {
 
 // What messages carry is written where nothing else is, on a phone and on a projector too.
 func TestLabelsDoNotOverlap(t *testing.T) {
-	b := open(t, browser(t), serveLab(t))
+	b := open(t, browser(t), serveLab(t)+"?lang=es") // longer words
 	b.until(ready)
 	for _, tour := range []string{"1-bully-cascade", "3-chang-roberts", "8-quorum", "11-lesser-side"} {
 		eval[any](b, with("tour => { lab.tours.begin(tour); return 0 }", tour))

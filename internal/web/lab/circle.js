@@ -83,7 +83,7 @@ export class Circle {
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
       const paused = s('path', { class: 'paused', d: `M${r * .62} ${-r * .95} v${-r * .36} m${r * .26} 0 v${r * .36}`, visibility: 'hidden' })
       const below = this.places[i].y > height / 2 + 2
-      const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 29 : -r - 16 }, '')
+      const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 17 : -r - 17, dy: below ? '.8em' : '-.2em' }, '')
       const runs = Array.from({ length: 2 }, (_, k) => s('circle', { class: 'run', r: r + 6.5 + 6 * k, pathLength: 1, transform: 'rotate(-90)', visibility: 'hidden' }))
       if (model.members.length > 16) say.setAttribute('display', 'none')
       const hit = s('g', { class: 'hit', tabindex: '0', role: 'button' }, ring, mark)
@@ -102,7 +102,9 @@ export class Circle {
 
   render(now) {
     if (!this.model) return
-    const states = this.model.states(now)
+    const states = this.model.states(now), px = el => parseFloat(getComputedStyle(el).fontSize)
+    this.said = px(this.members[0].say) // what a phone and a projector show larger
+    this.size = px(this.tags[0])
     states.forEach((state, i) => this.#member(i, state, now))
     let changed = this.parted !== this.model
     for (const l of this.lines) changed = this.#link(l, now) || changed
@@ -126,7 +128,9 @@ export class Circle {
     if (mark) set(el.mark, 'd', mark)
     const words = this.words(state, this.#runs(el, i, state, now))
     text(el.say, words)
-    if (!el.below && el.say) set(el.say, 'y', state.role === 'leads' && state.condition !== 'dead' ? -r - 31 : -r - 16)
+    if (!el.below) set(el.say, 'y', state.role === 'leads' && state.condition !== 'dead' ? -r - 31 : -r - 17)
+    const half = this.#wide(el.say, this.said) / 2, { x } = this.places[i]
+    set(el.say, 'x', (Math.max(half, Math.min(width - half, x)) - x).toFixed(1)) // within the picture
     set(el.hit, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
   }
 
@@ -166,7 +170,7 @@ export class Circle {
       case 'follows': return t('isFollower', { leader: state.leader, epoch: state.epoch }) + sick
       case 'claims': return t('isClaiming', { epoch: state.epoch }) + sick
     }
-    if (waits.votes) return t('isVoting', waits.votes) + sick
+    if (waits.votes) return t('isVoting', { ...waits.votes, got: Math.min(waits.votes.got, waits.votes.need) }) + sick
     if (waits.promise?.peer) return t('isPromised', waits.promise) + sick
     return t('isUndefined') + sick
   }
@@ -232,9 +236,9 @@ export class Circle {
       if (!told || family(f.kind) === 'beat' || Math.abs(this.model.progress(f, now) - .5) > .42) return // it would lie upon a member
       const label = this.tags[tag]
       text(label, payload(f))
-      const wide = this.#wide(label), high = this.size
+      const wide = this.#wide(label, this.size), high = this.size
       const spot = [[0, -11], [0, 11 + .75 * high], [wide / 2 + 13, .35 * high], [-wide / 2 - 13, .35 * high]]
-        .map(([dx, dy]) => ({ x: x + dx, y: y + dy, box: [x + dx - wide / 2, y + dy - high, x + dx + wide / 2, y + dy + .25 * high] }))
+        .map(([dx, dy]) => ({ x: x + dx, y: y + dy, box: [x + dx - wide / 2 - 3, y + dy - high, x + dx + wide / 2 + 3, y + dy + .25 * high] }))
         .find(({ box: [a, b, c, d] }) => a >= 0 && c <= width && !taken.some(([e, g, h, k]) => a < h && c > e && b < k && d > g))
       if (!spot) return // it would lie upon another's: the tip has it
       taken.push(spot.box)
@@ -246,20 +250,19 @@ export class Circle {
   }
 
   // wide is how long a label is: a text of one size is measured once.
-  #wide(label) {
-    const key = this.size + label.textContent
+  #wide(label, size) {
+    const key = size + label.textContent
     if (!this.lengths.has(key)) this.lengths.set(key, label.getComputedTextLength())
     return this.lengths.get(key)
   }
 
   // taken are the boxes on which no label may lie: the members, and how each is.
   #taken() {
-    const { r } = this, px = el => parseFloat(getComputedStyle(el).fontSize)
-    this.size = px(this.tags[0])
-    const size = px(this.members[0].say)
-    return this.members.flatMap(({ say }, i) => {
-      const { x, y } = this.places[i], wide = .31 * size * say.textContent.length, low = y + Number(say.getAttribute('y'))
-      return [[x - r, y - r, x + r, y + r], ...say.textContent && !say.hasAttribute('display') ? [[x - wide, low - size, x + wide, low + .25 * size]] : []]
+    const size = this.said
+    return this.members.flatMap(({ say, below, runs }, i) => {
+      const { x, y } = this.places[i], rings = runs.findLastIndex(ring => ring.getAttribute('visibility') === 'visible') + 1, r = this.r + (rings && 4 + 6 * rings)
+      const half = this.#wide(say, size) / 2, at = x + Number(say.getAttribute('x')), low = y + Number(say.getAttribute('y')) + size * (below ? .8 : -.2)
+      return [[x - r, y - r, x + r, y + r], ...half ? [[at - half, low - size, at + half, low + .25 * size]] : []]
     })
   }
 

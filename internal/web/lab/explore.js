@@ -136,7 +136,7 @@ export class Explorer {
       const turn = -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n
       return [m.id, { x: width / 2 + (n === 1 ? 0 : width * .36 * Math.cos(turn)), y: height / 2 + (n === 1 ? 0 : height * .34 * Math.sin(turn)) }]
     }))
-    const svg = s('svg', { viewBox: `0 -16 ${width} ${height + 16}`, class: 'circle place' + (small ? ' thumb' : ''), ...label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' } })
+    const svg = s('svg', { viewBox: small ? `0 -16 ${width} ${height + 16}` : `-30 -56 ${width + 60} ${height + 56}`, class: 'circle place' + (small ? ' thumb' : ''), ...label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' } })
     const ids = [...spot.keys()]
     ids.forEach((a, i) => ids.slice(i + 1).forEach(b => { const p = spot.get(a), q = spot.get(b); svg.append(s('line', { class: 'link', x1: p.x, y1: p.y, x2: q.x, y2: q.y })) }))
     const before = new Map()
@@ -149,11 +149,11 @@ export class Explorer {
       svg.append(s('path', { class: 'message ' + (u.kind ? family(u.kind) : 'goodbye'), d: u.kind ? shapeOf(u.kind) : 'M-6 -6 L6 6 M6 -6 L-6 6', transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${turn.toFixed(1)}) scale(${small ? .55 : 1.2})` },
         s('title', {}, `${u.kind ? u.kind.toUpperCase() : t('x_hangup')} ${u.from} → ${u.to}${u.leader ? `\n${t('ofLeadership', u)}` : ''}`)))
     }
-    for (const m of place.members) svg.append(this.#member(m, spot.get(m.id), r, small))
+    for (const m of place.members) svg.append(this.#member(m, spot.get(m.id), r, small, height))
     return svg
   }
 
-  #member(m, { x, y }, r, small) {
+  #member(m, { x, y }, r, small, height) {
     const leads = !m.dead && m.leader === m.id
     const g = s('g', { class: `member ${m.dead ? 'dead' : leads ? 'leads' : m.leader ? 'follows' : 'none'}`, transform: `translate(${x} ${y})` }, s('circle', { class: 'body', r }))
     g.style.setProperty('--own', m.leader ? this.leaderships.colour(m.epoch, m.leader) : 'var(--soft)')
@@ -163,8 +163,8 @@ export class Explorer {
     if (leads) g.append(s('g', { class: 'crown', transform: `translate(0 ${-r - 2}) scale(${small ? .4 : 1})` }, s('path', { d: 'M-12 0 L-15 -14 L-6.5 -7.5 L0 -18 L6.5 -7.5 L15 -14 L12 0 Z' })))
     if (small) return g
     const say = m.dead ? t('isDead') : leads ? t('isLeader', { epoch: m.epoch }) : m.leader ? t('isFollower', { leader: m.leader, epoch: m.epoch }) : t('isUndefined')
-    g.append(s('text', { class: 'say', y: r + 17 }, say))
-    if (m.timers.length) g.append(s('text', { class: 'say timers', y: r + 33 }, '⏱ ' + m.timers.join(', ')))
+    const lines = [say, m.timers.length && t('x_waits', { timers: m.timers.map(x => x.replace(/^machine:/, '')).join(', ') })].filter(Boolean), above = y < height / 2
+    g.append(s('text', { class: 'say', y: above ? -r - (leads ? 24 : 6) : r + 4 }, lines.map((line, i) => s('tspan', { x: 0, dy: i ? '1.15em' : above ? `${-1.15 * (lines.length - 1) - .2}em` : '1em' }, line))))
     return g
   }
 
