@@ -19,6 +19,7 @@ func TestALectureOnAPhone(t *testing.T) {
 	}
 	eval[any](b, "lab.tours.go(1), 0")
 	b.until("[...document.querySelectorAll('.payload')].some(x => /^ELECTION \\d/.test(x.textContent))")
+	b.until("/^\\d+,\\d{3} s$/.test(document.querySelector('#clock').textContent) && /^\\d+,\\d{3}$/.test(document.querySelector('#log time').textContent)")
 	b.shoot("lab-390-es")
 	b.fits("a lecture on a phone")
 	b.legible("a lecture on a phone")
@@ -80,6 +81,14 @@ func TestALectureOnAProjector(t *testing.T) {
 	b.until("[...document.querySelectorAll('.part')].map(x => x.getAttribute('d').match(/[ML]/g).length).sort().join() === '2,3'")
 	b.press(kb.PageUp)
 	b.until("lab.tours.stop === 1 && !document.querySelector('.part')")
+	for _, size := range [][2]int64{{1280, 800}, {390, 844}} { // Next stays in its place, whatever the length of the text
+		b.size(size[0], size[1], "light")
+		if at := eval[int](b, "new Set(lab.tours.current.stops.map((_, i) => { lab.tours.go(i); return Math.round(document.querySelector('#tour-next').getBoundingClientRect().top) })).size"); at != 1 {
+			t.Errorf("at %d px Next is in %d places", size[0], at)
+		}
+	}
+	b.size(1280, 800, "light")
+	b.until("document.querySelector('#counts').checkVisibility()")
 	eval[any](b, "lab.tours.go(3), 0")
 	for i, screen := range screens {
 		b.size(screen.width, screen.height, []string{"dark", "light"}[i%2])

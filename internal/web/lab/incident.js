@@ -1,7 +1,7 @@
 // An incident of a real cluster: what its members have recorded, as a run that can be played.
 
 import { t } from './texts.js'
-import { lang } from './shared/page.js'
+import { decimal, lang } from './shared/page.js'
 import { causes } from './shared/words.js'
 
 const margin = 3000, quiet = 60_000 // ms around what is shown; ms without a change that end it
@@ -149,7 +149,7 @@ function changesOf(incident, from, shifts) {
 function stopsOf(incident, played, from, shifts) {
   const missing = incident.members.filter(w => !w.history).map(w => t('i_missing', { id: w.id || '?', why: w.error })).join(' ')
   const doubt = Math.max(...incident.members.map(w => w.doubt ?? 0)) * 1000
-  const stops = [{ at: 0, text: both(l => say(l, 'i_start', { ids: incident.members.filter(w => w.history).map(w => w.id).join(', '), missing, doubt: doubt.toFixed(1) })) }]
+  const stops = [{ at: 0, text: both(l => say(l, 'i_start', { ids: incident.members.filter(w => w.history).map(w => w.id).join(', '), missing, doubt: decimal(doubt, 1) })) }]
   for (const c of changesOf(incident, from, shifts)) {
     const { at } = c
     if (at < 0 || at > played.elapsed) continue
@@ -157,7 +157,7 @@ function stopsOf(incident, played, from, shifts) {
     const begins = losses[0]?.at ?? at // as the first detected it
     if (c.lost) stops.push({ at: losses.find(e => played.members[e.m].id === c.by)?.at ?? at, text: both(l => say(l, 'i_lost', { lost: c.lost, epoch: c.lost_epoch, cause: l === 'en' ? c.why : causes[c.cause] ?? c.why })) })
     if (!c.leader) continue
-    const when = (what, all = false) => { const list = played.events.filter(e => e.what === what && e.epoch === c.epoch && e.leader === c.leader && e.at > 0).map(e => e.at - begins); return list.length ? (all ? Math.max(...list) : list[0]).toFixed(1) : '?' }
+    const when = (what, all = false) => { const list = played.events.filter(e => e.what === what && e.epoch === c.epoch && e.leader === c.leader && e.at > 0).map(e => e.at - begins); return list.length ? decimal(all ? Math.max(...list) : list[0], 1) : '?' }
     const until = Math.max(at, ...played.events.filter(e => e.what === 'follows' && e.epoch === c.epoch).map(e => e.at))
     stops.push({ at: until, text: both(l => say(l, !c.lost ? 'i_began' : when('claims') === '?' ? 'i_led' : 'i_leads', { leader: c.leader, epoch: c.epoch, claims: when('claims'), leads: when('leads'), all: when('follows', true) })) })
   }

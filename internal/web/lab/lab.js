@@ -7,7 +7,7 @@ import { Circle, shapeOf } from './circle.js'
 import { Model } from './model.js'
 import { Overview, SpaceTime } from './spacetime.js'
 import { Simulator } from './simulator.js'
-import { EventLog, Why } from './log.js'
+import { EventLog, stamp, Why } from './log.js'
 import { Editor } from './editor.js'
 import { Menu } from './menu.js'
 import { Tours } from './tour.js'
@@ -301,9 +301,9 @@ class Lab {
   #render() {
     this.dirty = false
     this.circle.render(this.now)
-    text($('#clock'), `${(this.now / 1000).toFixed(3)} s`)
+    text($('#clock'), stamp(this.now) + ' s')
     if (document.activeElement !== $('#scrub') || this.playing) $('#scrub').value = this.now
-    $('#scrub').setAttribute('aria-valuetext', `${(this.now / 1000).toFixed(3)} s`)
+    $('#scrub').setAttribute('aria-valuetext', stamp(this.now) + ' s')
     this.log.render(this.now)
     this.editor.mark(this.now)
     this.#leaders()

@@ -1,6 +1,7 @@
 // The events as a list, and why one happened.
 
 import { h, replace } from './shared/dom.js'
+import { decimal } from './shared/page.js'
 import { reason } from './shared/words.js'
 import { upperBound } from './model.js'
 
@@ -8,7 +9,7 @@ const shown = 400 // rows at one time
 
 const big = new Set(['leads', 'claims', 'is elected', 'loses'])
 
-export const stamp = at => (at / 1000).toFixed(3)
+export const stamp = at => decimal(at / 1000, 3)
 
 // EventLog shows what has happened up to the present, the newest last.
 export class EventLog {

@@ -1,6 +1,7 @@
 // What can be done to a member or a link, where it is clicked.
 
 import { h, replace } from './shared/dom.js'
+import { stamp } from './log.js'
 import { t } from './texts.js'
 
 export class Menu {
@@ -71,7 +72,7 @@ export class Menu {
     this.lab.pause()
     this.from = event.currentTarget
     replace(this.el, h('h3', { id: 'menu-title' }, title, h('button', { type: 'button', class: 'plain square', 'aria-label': t('close'), onclick: () => this.close() }, '✕')),
-      h('p', { class: 'soft' }, [state, t('at', { time: (this.lab.now / 1000).toFixed(3) + ' s' })].filter(Boolean).join(' · ')), ...content)
+      h('p', { class: 'soft' }, [state, t('at', { time: stamp(this.lab.now) + ' s' })].filter(Boolean).join(' · ')), ...content)
     this.el.hidden = false
     const box = this.from.getBoundingClientRect(), w = this.el.offsetWidth, tall = this.el.offsetHeight
     const x = event.clientX || box.right, y = event.clientY || box.top

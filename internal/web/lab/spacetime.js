@@ -1,7 +1,7 @@
 // The space-time diagram: a lane a member, time to the right, messages as lines that
 // slope by how long they take. It grows as time passes.
 
-import { colours } from './shared/page.js'
+import { colours, decimal } from './shared/page.js'
 import { family, lowerBound, upperBound } from './model.js'
 import { shapeOf } from './circle.js'
 import { reason } from './shared/words.js'
@@ -117,7 +117,7 @@ export class SpaceTime {
       c.lineTo(x, this.h - 24)
       c.stroke()
       c.fillStyle = s.soft
-      c.fillText(step >= 1000 ? (t / 1000).toFixed(0) + ' s' : (t / 1000).toFixed(step >= 100 ? 1 : step >= 10 ? 2 : 3) + ' s', x, this.h - 8)
+      c.fillText(decimal(t / 1000, step >= 1000 ? 0 : step >= 100 ? 1 : step >= 10 ? 2 : 3) + ' s', x, this.h - 8)
     }
   }
 

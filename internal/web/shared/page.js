@@ -13,6 +13,11 @@ export const lang = wanted.toLowerCase().startsWith('es') ? 'es' : 'en'
 // locale is how numbers and times are written: the user's own where it is of that language.
 export const locale = (navigator.languages || []).find(l => l.toLowerCase().startsWith(lang)) || lang
 
+const decimals = []
+
+// decimal is a number with so many digits behind the point, or the comma.
+export const decimal = (n, digits) => (decimals[digits] ??= new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false })).format(n)
+
 // speak gives a function that finds a text by its key and fills in {names}.
 export function speak(texts) {
   const own = texts[lang]
