@@ -5,7 +5,41 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
+
+// A machine keeps the address that others reach it by.
+func TestTheMachinesOwnAddressDoesNotFloat(t *testing.T) {
+	has := func(cidr string, flags int) netlink.Addr {
+		a, err := netlink.ParseAddr(cidr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Flags = flags
+		return *a
+	}
+	v4, v6, local := has("10.0.0.1/24", unix.IFA_F_PERMANENT), has("fd00::1/64", unix.IFA_F_PERMANENT), has("fe80::1/64", unix.IFA_F_PERMANENT)
+	for _, c := range []struct {
+		floats string
+		there  []netlink.Addr
+		own    bool
+	}{
+		{"10.0.0.1/24", []netlink.Addr{v4, v6, local}, true},
+		{"10.0.0.1/32", []netlink.Addr{v4}, true},
+		{"fd00::1/64", []netlink.Addr{v4, v6, local}, true},
+		{"10.0.0.100/24", []netlink.Addr{v4, v6, local}, false},
+		{"10.0.0.1/24", []netlink.Addr{v4, has("10.0.0.2/24", unix.IFA_F_PERMANENT)}, false},
+		{"10.0.0.1/24", []netlink.Addr{has("10.0.0.1/24", 0)}, false}, // of an earlier run: it ends by itself
+		{"10.0.0.1/24", nil, false},
+	} {
+		err := Config{Addresses: []netip.Prefix{netip.MustParsePrefix(c.floats)}, Dev: "eth0"}.own(c.there)
+		if (err != nil) != c.own {
+			t.Errorf("%s on a device that has %v: %v", c.floats, c.there, err)
+		}
+	}
+}
 
 // The bytes are those of RFC 826 and RFC 4861, section 4.4.
 func TestAnnouncements(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check reports why addresses cannot be held here: there is no such device, or this
-// process may not change it.
+// Check reports why addresses cannot be held here: there is no such device, the address is
+// the machine's own, or this process may not change it.
 func Check(c Config) error {
-	if _, err := find(c.Dev); err != nil {
+	link, err := find(c.Dev)
+	if err != nil {
+		return err
+	}
+	there, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("addresses of %s: %w", c.Dev, err)
+	}
+	if err := c.own(there); err != nil {
 		return err
 	}
 	for _, need := range []struct {
@@ -27,6 +36,20 @@ func Check(c Config) error {
 	}{{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "add an address"}, {unix.CAP_NET_RAW, "CAP_NET_RAW", "announce it"}} {
 		if has, err := capable(need.capability); err == nil && !has {
 			return fmt.Errorf("this process lacks %s, without which it cannot %s: run it as root, or with AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW in its systemd unit", need.name, need.purpose)
+		}
+	}
+	return nil
+}
+
+// own refuses an address that the device has for good as the only one of its family: without it the
+// machine could not be reached while it does not lead. What an earlier run has left ends by itself.
+func (c Config) own(there []netlink.Addr) error {
+	for _, p := range c.Addresses {
+		family := slices.DeleteFunc(slices.Clone(there), func(a netlink.Addr) bool {
+			return (a.IP.To4() != nil) != p.Addr().Is4() || a.IP.IsLinkLocalUnicast()
+		})
+		if len(family) == 1 && family[0].Flags&unix.IFA_F_PERMANENT != 0 && family[0].IP.Equal(p.Addr().AsSlice()) {
+			return fmt.Errorf("address %s is the only one of %s, and is taken away while this machine does not lead: give an address that no machine has of its own", p, c.Dev)
 		}
 	}
 	return nil
