@@ -175,9 +175,7 @@ func (m *watcher) suspect() {
 
 // unvouched: the suspected leader counts as down.
 func (m *watcher) unvouched(why string) {
-	if !m.endSuspicion() {
-		return
-	}
+	m.endSuspicion()
 	i := m.index[m.tenure.Held().Leader.ID]
 	switch peer := &m.members[i]; {
 	case peer.link && peer.heard.After(m.inquired):

@@ -22,8 +22,9 @@ type ground struct {
 	now    time.Time // of the current or last Step
 	origin time.Time // of the first Step; Stamps count from it
 	out    []election.Action
-	taking *election.Message // what is being taken in
-	relaying
+
+	taking  *election.Message // what is being taken in
+	byRelay bool              // it has come by a relay
 
 	alarms      alarm.Alarms
 	detector    detector.Detector
@@ -165,11 +166,6 @@ func (m *ground) Phase() tenure.Phase { return m.tenure.Phase() }
 
 // Moved is [tenure.Tenure.Moved], for the lab.
 func (m *ground) Moved() (from, to tenure.Phase, wrong bool) { return m.tenure.Moved() }
-
-// relaying is how the message that is being taken in has come.
-type relaying struct {
-	byRelay bool // by a relay
-}
 
 // routine kinds flow all the time and would drown the trace.
 func routine(k election.MessageKind) bool {

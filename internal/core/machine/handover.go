@@ -75,7 +75,7 @@ func (m *elector) discoverInDoubt() {
 }
 
 // leaderResigned handles the end of a leadership.
-func (m *elector) leaderResigned(from int, msg *election.Message) {
+func (m *elector) leaderResigned(msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return
 	}

@@ -50,12 +50,11 @@ func (m *inquiry) heardLeader() {
 	m.endSuspicion()
 }
 
-func (m *inquiry) endSuspicion() (was bool) {
-	if was = m.detector.Acquit(); was {
+func (m *inquiry) endSuspicion() {
+	if m.detector.Acquit() {
 		m.alarms.Cancel(timerVouch)
 		m.awaitNobody()
 	}
-	return was
 }
 
 // What follows asks before it claims: which epoch the members know of, after a start, a stall or the

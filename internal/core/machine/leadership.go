@@ -228,11 +228,9 @@ func (m *elector) probedBy(msg *election.Message) {
 func (m *elector) endPoll() {
 	if !m.polledAt.IsZero() && !m.polling() {
 		m.alarms.Cancel(timerPoll)
-		m.polled(func() {
-			if !m.asksBeforehand() {
-				m.take("all have answered or are down")
-			}
-		})
+		if m.polled() && !m.asksBeforehand() {
+			m.take("all have answered or are down")
+		}
 	}
 }
 
@@ -242,11 +240,14 @@ func (m *elector) pollTimedOut() {
 	for i := range m.members {
 		m.members[i].deaf = m.members[i].deaf || m.members[i].polled
 	}
-	m.polled(func() { m.discover("they have not answered in time") })
+	if m.polled() {
+		m.discover("they have not answered in time")
+	}
 }
 
-// polled goes on to claim, or leaves it to the contest if a candidate was found.
-func (m *elector) polled(claim func()) {
+// polled reports whether this member goes on to claim. If a candidate was found it leaves that to
+// the contest.
+func (m *elector) polled() bool {
 	stands := false
 	for i := range m.members {
 		peer := &m.members[i]
@@ -256,13 +257,11 @@ func (m *elector) polled(claim func()) {
 		peer.polled = false
 	}
 	m.polls(time.Time{})
-	switch {
-	case !m.mayClaim():
-	case stands:
+	may := m.mayClaim()
+	if may && stands {
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-	default:
-		claim()
 	}
+	return may && !stands
 }
 
 // accept takes the leadership t that from announces: the leader itself, or in a ring the member
@@ -275,6 +274,7 @@ func (m *elector) accept(t election.Token, from int) {
 		return // our own, come back round the ring; or a stranger's
 	}
 	itself := t.Leader.ID == m.members[from].ID && !m.byRelay
+	past := m.tenure.Past(t, itself, m.now, m.farT())
 	switch c := t.Compare(m.tenure.Held()); {
 	case t == m.tenure.Next(), c == 0 && m.tenure.Live():
 		if itself {
@@ -285,11 +285,11 @@ func (m *elector) accept(t election.Token, from int) {
 	case c < 0, c == 0 && m.tenure.Certain():
 		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
-	case c > 0 && !m.tenure.Past(t, itself, m.now, m.farT()) && m.outweighs(t):
+	case c > 0 && !past && m.outweighs(t):
 		m.goOn(t, from)
 	case c > 0 && m.tenure.Beats():
-		m.superseded(t, !m.tenure.Past(t, itself, m.now, m.farT()))
-	case m.tenure.Past(t, itself, m.now, m.farT()), itself && m.givesWay(t, m.now):
+		m.superseded(t, !past)
+	case past, itself && m.givesWay(t, m.now):
 		// Its time has ended, as it sees it: a member that follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
@@ -423,10 +423,7 @@ func (m *elector) install() {
 		}
 	}
 	m.step(election.Event{Kind: election.LeaderElected, Token: m.tenure.Held()})
-	if m.mayPreempt() {
-		// Not at once: of many that start together only the highest need take over.
-		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
-	}
+	m.reconsiderRank()
 }
 
 // lose ends the present leadership, if there is any.

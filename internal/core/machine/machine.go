@@ -250,7 +250,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	case election.ProbeReply:
 		m.probeReplied(i, msg)
 	case election.Resign:
-		m.leaderResigned(i, msg)
+		m.leaderResigned(msg)
 	case election.Handover:
 		m.handOver(i, msg)
 	case election.Ping:

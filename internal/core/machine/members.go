@@ -118,14 +118,7 @@ func (r *roll) farT() time.Duration { return r.timing.DialTime() + r.timing.T() 
 // relinking reports whether there is no link, but an ended link is being made again: nothing can be
 // acknowledged before that, or before the dial has failed.
 func (r *roll) relinking() bool {
-	dials := false
-	for i := range r.members {
-		if r.members[i].link {
-			return false
-		}
-		dials = dials || r.members[i].firstDial()
-	}
-	return dials
+	return !r.linked() && anyOf(r.members, (*member).firstDial)
 }
 
 // firstDial reports whether a member's link has ended, or was never there, and the first dial since
@@ -187,8 +180,12 @@ func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
 
 // higherMissed reports whether that is so of a higher member.
 func (r *roll) higherMissed(now time.Time) bool {
-	for i := r.me + 1; i < len(r.members); i++ {
-		if r.members[i].mayBeBack(now, r.timing.T()) {
+	return anyOf(r.members[r.me+1:], func(peer *member) bool { return peer.mayBeBack(now, r.timing.T()) })
+}
+
+func anyOf(members []member, such func(*member) bool) bool {
+	for i := range members {
+		if such(&members[i]) {
 			return true
 		}
 	}
@@ -198,43 +195,25 @@ func (r *roll) higherMissed(now time.Time) bool {
 // answerLost reports whether a live member was asked since then for its leader, and its answer has
 // not come: the two ends of a link may have given up different connections.
 func (r *roll) answerLost(inquired time.Time) bool {
-	for i := range r.members {
-		peer := &r.members[i]
-		asked := i != r.me && peer.probed && !peer.askedAt.Before(inquired)
-		if asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt)) {
-			return true
-		}
-	}
-	return false
+	return anyOf(r.members, func(peer *member) bool { // never this member itself: it is not asked
+		asked := peer.probed && !peer.askedAt.Before(inquired)
+		return asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt))
+	})
 }
 
 func (r *roll) anyAwaited() bool {
-	for i := range r.members {
-		if r.members[i].awaited {
-			return true
-		}
-	}
-	return false
+	return anyOf(r.members, func(peer *member) bool { return peer.awaited })
 }
 
 // rebuffed reports whether a member has refused us lately: it would have again.
 func (r *roll) rebuffed(now time.Time) bool {
-	for i := range r.members {
-		if at := r.members[i].rebuffedAt; !at.IsZero() && now.Sub(at) <= r.farT() {
-			return true
-		}
-	}
-	return false
+	return anyOf(r.members, func(peer *member) bool { return !peer.rebuffedAt.IsZero() && now.Sub(peer.rebuffedAt) <= r.farT() })
 }
 
 // refusedByAll reports whether a member knows a second process with our id, and none has a
 // connection to this process.
 func (r *roll) refusedByAll() bool {
-	refused := false
-	for i := range r.members {
-		refused = refused || !r.members[i].rebuffedAt.IsZero()
-	}
-	return refused && !r.linked()
+	return !r.linked() && anyOf(r.members, func(peer *member) bool { return !peer.rebuffedAt.IsZero() })
 }
 
 // heardEligibility takes in a member's own eligibility. over: it is under a leadership that has
@@ -267,12 +246,7 @@ func (peer *member) toldEligibility() election.Eligibility {
 
 // polling reports whether such an answer is awaited.
 func (r *roll) polling() bool {
-	for i := range r.members {
-		if peer := &r.members[i]; peer.polled && !peer.down {
-			return true
-		}
-	}
-	return false
+	return anyOf(r.members, func(peer *member) bool { return peer.polled && !peer.down })
 }
 
 // acquainted counts the members that this member receives, itself included.
@@ -295,7 +269,7 @@ func (peer *member) stale(now time.Time, timing election.Timing) bool {
 
 // linked reports whether a connection stands to anyone.
 func (r *roll) linked() bool {
-	return slices.ContainsFunc(r.members, func(e member) bool { return e.link })
+	return anyOf(r.members, func(peer *member) bool { return peer.link })
 }
 
 // outdates reports whether our entry is above the entry by which a member refuses us: it will hold

@@ -42,12 +42,7 @@ func (m *stance) outranked() bool {
 	if !m.tenure.Leaderless() {
 		return true
 	}
-	for i := len(m.members) - 1; i > m.me; i-- {
-		if m.members[i].replied && m.eligible(&m.members[i]) {
-			return true
-		}
-	}
-	return false
+	return anyOf(m.members[m.me+1:], func(peer *member) bool { return peer.replied && m.eligible(peer) })
 }
 
 // overtaken reports whether a higher member has become a candidate while our claim was on its way
@@ -173,9 +168,10 @@ func (m *stance) Members() []MemberView {
 	return views
 }
 
-// reconsiderRank has this member take over soon if it outranks the leader now.
+// reconsiderRank has this member take over soon if it outranks the leader now. Not at once: of many
+// that start together only the highest need take over.
 func (m *stance) reconsiderRank() {
-	if m.tenure.Started() && m.mayPreempt() {
+	if m.mayPreempt() {
 		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
 	}
 }
