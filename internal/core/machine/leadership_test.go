@@ -80,6 +80,26 @@ func TestALeadershipThatEndsWhileItIsSavedIsNotFollowed(t *testing.T) {
 	}
 }
 
+// A leader resigns under an epoch to which it had raised the leadership that is followed. A member that
+// received it before that does not bring it back.
+func TestALeadershipThatEndsUnderAHigherEpochIsNotTakenUp(t *testing.T) {
+	for _, resigns := range []bool{false, true} {
+		m := follow(t, "2")
+		raised := token(4, rank("5"))
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		if resigns {
+			got := kinds(m.Step(start, from("5", Message{Kind: Resign, Token: raised, Renews: 3, Eligibility: IneligibleResigned})))
+			if !slices.Contains(got, "lose:resigned") {
+				t.Errorf("its leader has resigned: %q", got)
+			}
+		}
+		got := kinds(m.Step(start, from("4", Message{Kind: ProbeReply, Token: raised, Renews: 3, Follows: true, Age: time.Millisecond})))
+		if slices.Contains(got, "save") == resigns {
+			t.Errorf("the leader has resigned: %v, and a member reports the leadership: %q", resigns, got)
+		}
+	}
+}
+
 // A member that has resigned is a candidate again once another leadership of at least 2·T has ended.
 func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 	const beat = DefaultHeartbeat
