@@ -11,7 +11,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
@@ -20,8 +19,8 @@ import (
 // something to do. A false suspicion arises from a member that is stopped and goes on, at any
 // moment within longestStop times T.
 
-// cluster is a cluster at a point of a search. A reached cluster is never changed.
-type cluster struct {
+// timedState is a cluster at a point of a search. A reached cluster is never changed.
+type timedState struct {
 	members                  []*moment
 	pipes                    [][]parcel // from·n + to
 	linked                   uint64     // a·n + b: a has a link to b
@@ -41,57 +40,36 @@ type parcel struct {
 	age time.Duration // since its stamp
 }
 
-// timed holds what all states have in common.
+// timed is the space of members that measure time.
 type timed struct {
-	c     Config
-	n     int
-	ranks []election.Rank
-	list  []election.Member
-	fresh func() election.Algorithm
+	cluster
 	store *pasts
 	met   *aloneness
 	t     time.Duration
-	log   func(trace.Entry)
-	ticks time.Duration
 }
 
-// newTimed returns nil for an algorithm without its own core.
-func newTimed(maker scenario.Maker, c Config, ranks []election.Rank) (*timed, error) {
-	fresh, err := maker(c.Algorithm, c.Option)
-	if err != nil {
-		return nil, err
+func newTimed(k cluster) (*timed, error) {
+	if k.c.Initiators > 0 {
+		return nil, fmt.Errorf("algorithm %s: its searches have no initiators: who asks for an election is refused while there is a leader", k.c.Algorithm)
 	}
-	own, ok := fresh().(machine.CoreMaker)
-	if !ok {
-		return nil, nil
-	}
-	if c.Initiators > 0 {
-		return nil, fmt.Errorf("algorithm %s: its searches have no initiators: who asks for an election is refused while there is a leader", c.Algorithm)
-	}
-	x := &timed{c: c, n: len(ranks), ranks: ranks, fresh: fresh, t: election.Timing{}.WithDefaults().T()}
-	for _, r := range ranks {
-		x.list = append(x.list, election.Member{Rank: r, Address: string(r.ID)})
-	}
-	core, err := own.NewCore(x.config(0, nil, 1))
+	k.verbs, k.spelled = timedVerbs, "deliver, pass, crash, restart, freeze and thaw"
+	x := &timed{cluster: k, t: election.Timing{}.WithDefaults().T(), met: &aloneness{}}
+	core, err := x.fresh().(machine.CoreMaker).NewCore(x.config(0, nil, 1))
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := core.(timedCore); !ok {
-		return nil, fmt.Errorf("algorithm %s cannot be explored: its core is none that can be compared", c.Algorithm)
+		return nil, fmt.Errorf("algorithm %s cannot be explored: its core is none that can be compared", k.c.Algorithm)
 	}
 	x.store = &pasts{x: x, moments: map[xxh3.Uint128]*moment{}, messages: map[string]*timedMessage{}}
-	x.met = &aloneness{}
 	return x, nil
 }
 
 func (x *timed) config(i int, disk [][]byte, life uint64) machine.Config {
-	c := machine.Config{Self: x.ranks[i], Address: x.list[i].Address, Members: x.list, Algorithm: x.fresh(), Incarnation: life, Seed: uint64(i), Records: disk}
+	c := machine.Config{Self: x.ranks[i], Address: x.members[i].Address, Members: x.members, Algorithm: x.fresh(), Incarnation: life, Seed: uint64(i), Records: disk}
 	if x.log != nil {
 		c.Trace = func(r election.Record) {
-			if x.store.silent {
-				return
-			}
-			x.log(trace.Entry{At: x.ticks, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+			x.write(trace.Entry{Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
 		}
 	}
 	return c
@@ -134,18 +112,16 @@ func (x *timed) event(at *instance, c timedCause) election.Event {
 	}
 }
 
-func (x *timed) index(id election.ID) int {
-	return slices.IndexFunc(x.ranks, func(r election.Rank) bool { return r.ID == id })
-}
-
-func (x *timed) fork() space[*cluster] {
+func (x *timed) fork() space[*timedState] {
 	y := *x
 	return &y
 }
 
-// first returns the initial state: a member has led for a while.
-func (x *timed) first() (*cluster, *invariant.Violation) {
-	c := &cluster{members: make([]*moment, x.n), pipes: make([][]parcel, x.n*x.n)}
+// first returns the initial state: a member has led for a while. That is not logged.
+func (x *timed) first() (*timedState, *invariant.Violation) {
+	x.silent = true
+	defer func() { x.silent = false }()
+	c := &timedState{members: make([]*moment, x.n), pipes: make([][]parcel, x.n*x.n)}
 	for i := range c.members {
 		c.members[i] = &moment{self: i, dead: true, next: map[timedCause]*timedEffect{}}
 	}
@@ -155,7 +131,7 @@ func (x *timed) first() (*cluster, *invariant.Violation) {
 		r.settle()
 	}
 	for passed := time.Duration(0); passed < 3*x.t && r.broken == nil; {
-		mv := x.moves(c, nil)[0]
+		mv := x.reduced(c, x.moves(c, nil))[0]
 		if mv.kind == passTime {
 			passed += c.next()
 		}
@@ -165,26 +141,26 @@ func (x *timed) first() (*cluster, *invariant.Violation) {
 	return c, r.broken
 }
 
-func (c *cluster) clone() *cluster {
+func (c *timedState) clone() *timedState {
 	d := *c
 	d.members, d.pipes = slices.Clone(c.members), slices.Clone(c.pipes)
 	return &d
 }
 
-func (x *timed) after(c *cluster, mv move) (*cluster, *invariant.Violation) {
+func (x *timed) after(c *timedState, mv move) (*timedState, *invariant.Violation) {
 	x.ticks += time.Millisecond
 	r := &round{x: x, c: c.clone()}
 	r.do(mv)
 	return r.c, r.broken
 }
 
-func (c *cluster) isStopped(i int) bool { return c.stopped>>i&1 == 1 }
+func (c *timedState) isStopped(i int) bool { return c.stopped>>i&1 == 1 }
 
 // runs reports whether a member handles events.
-func (c *cluster) runs(i int) bool { return !c.members[i].dead && !c.isStopped(i) }
+func (c *timedState) runs(i int) bool { return !c.members[i].dead && !c.isStopped(i) }
 
 // next returns how long no member has anything to do.
-func (c *cluster) next() time.Duration {
+func (c *timedState) next() time.Duration {
 	next := never
 	for i, m := range c.members {
 		if c.runs(i) {
@@ -195,7 +171,7 @@ func (c *cluster) next() time.Duration {
 }
 
 // moves appends all that may happen next.
-func (x *timed) moves(c *cluster, to []move) []move {
+func (x *timed) moves(c *timedState, to []move) []move {
 	quiet := true
 	for link, pipe := range c.pipes {
 		if len(pipe) > 0 && c.runs(link%x.n) {
@@ -219,17 +195,21 @@ func (x *timed) moves(c *cluster, to []move) []move {
 	if quiet && c.next() != never && c.pause < longestStop*x.t {
 		to = append(to, move{kind: passTime})
 	}
-	return x.reduced(c, to)
+	return to
 }
 
-// rest finds nothing wrong: time never ends.
-func (x *timed) rest(*cluster, []move) *invariant.Violation { return nil }
+func (x *timed) timers(*timedState, int) []string { return nil }
 
-func (x *timed) tooFar(*cluster) bool { return false }
+// rests is never so: time never ends.
+func (x *timed) rests(*timedState, []move) bool { return false }
+
+func (x *timed) atRest(*timedState) *invariant.Violation { return nil }
+
+func (x *timed) tooFar(*timedState) bool { return false }
 
 // mayBeTold returns the leaderships that a member may still announce, and those after them. A
 // member that announced an earlier epoch than before would itself break a rule.
-func (x *timed) mayBeTold(c *cluster) []election.Token {
+func (x *timed) mayBeTold(c *timedState) []election.Token {
 	least := c.members[0].held
 	for _, m := range c.members {
 		least = min(least, m.held)
@@ -246,7 +226,7 @@ func (x *timed) mayBeTold(c *cluster) []election.Token {
 func (x *timed) long() time.Duration { return x.t + 1 }
 
 // key appends all that decides what may follow, and what would break a rule.
-func (x *timed) key(c *cluster, b []byte) []byte {
+func (x *timed) key(c *timedState, b []byte) []byte {
 	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.stops))
 	b = binary.LittleEndian.AppendUint64(b, c.linked)
 	b = binary.AppendUvarint(b, c.stopped)
@@ -261,7 +241,7 @@ func (x *timed) key(c *cluster, b []byte) []byte {
 	return b
 }
 
-func (x *timed) appendTold(c *cluster, b []byte) []byte {
+func (x *timed) appendTold(c *timedState, b []byte) []byte {
 	for _, t := range x.mayBeTold(c) {
 		b = append(binary.AppendUvarint(b, t.Epoch), byte(x.index(t.Leader.ID)))
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
@@ -14,29 +12,17 @@ import (
 // Walk is a search that keeps the states it reaches, for people to walk through. Each state is a
 // number, from 0. It is for small clusters; Config.States limits it.
 type Walk struct {
-	x        *explorer
-	places   []*place
-	known    map[xxh3.Uint128]int
+	x        *untimed
+	e        expander[*untimedState]
+	places   []place
 	expanded int
-	cut      bool
-	broken   int // the first state that leads to a violation; -1: none yet
 }
 
-// place is a state and the moves out of it.
+// place is a state, and what was found there.
 type place struct {
-	c      *state
-	depth  int
-	from   int // the state from which it was first reached
-	mv     move
-	ways   []way
-	rests  bool
-	broken *invariant.Violation // at rest
-}
-
-type way struct {
-	mv     move
-	to     int // -1: it breaks a rule, or was left out
-	broken *invariant.Violation
+	c     *untimedState
+	depth int
+	outcome
 }
 
 // NewWalk begins a search.
@@ -45,34 +31,22 @@ func NewWalk(maker scenario.Maker, c Config) (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := newExplorer(maker, c, ranks)
+	k, timed, err := newCluster(maker, c, ranks)
+	if timed {
+		err = fmt.Errorf("algorithm %s cannot be walked through: its states are kept as ways to them; batuta sim explore searches them", c.Algorithm)
+	}
 	if err != nil {
 		return nil, err
 	}
-	first, v := x.first()
+	x, err := newUntimed(k)
+	if err != nil {
+		return nil, err
+	}
+	s, first, v := begin(x, c.States)
 	if v != nil {
 		return nil, v
 	}
-	w := &Walk{x: x, known: map[xxh3.Uint128]int{}, broken: -1}
-	w.reach(first, 0, -1, move{})
-	return w, nil
-}
-
-// reach returns the number of a state, a new number if the state is new, or -1 if there are
-// Config.States already.
-func (w *Walk) reach(c *state, depth, from int, mv move) int {
-	h := xxh3.Hash128(w.x.key(c, nil))
-	if no, ok := w.known[h]; ok {
-		return no
-	}
-	if w.x.c.States > 0 && uint64(len(w.places)) >= w.x.c.States {
-		w.cut = true
-		return -1
-	}
-	no := len(w.places)
-	w.known[h] = no
-	w.places = append(w.places, &place{c: c, depth: depth, from: from, mv: mv})
-	return no
+	return &Walk{x: x, e: expander[*untimedState]{search: s, x: x}, places: []place{{c: first}}}, nil
 }
 
 // Walked is the progress of a walk.
@@ -92,28 +66,31 @@ func (w *Walk) Grow(n int) Walked {
 		w.expanded++
 	}
 	k := len(w.places)
-	return Walked{k, w.expanded, w.places[k-1].depth, w.expanded < k, w.cut, w.broken}
+	r := Walked{k, w.expanded, w.places[k-1].depth, w.expanded < k, w.e.cut.Load(), -1}
+	if b := w.e.broken; b != nil {
+		r.Broken = int(b.from)
+	}
+	return r
 }
 
 func (w *Walk) expand(no int) {
-	p := w.places[no]
-	moves := w.x.moves(p.c, nil)
-	if p.rests = w.x.rests(p.c, moves); p.rests {
-		p.broken = w.x.atRest(p.c)
+	p := &w.places[no]
+	w.e.found = w.e.found[:0]
+	w.e.expand(reached[*untimedState]{p.c, uint32(no)})
+	p.outcome = w.e.outcome
+	p.edges = slices.Clone(p.edges)
+	depth := p.depth + 1
+	for _, f := range w.e.found {
+		w.places = append(w.places, place{c: f.c, depth: depth})
 	}
-	bad := p.broken != nil
-	for _, mv := range moves {
-		next, v := w.x.after(p.c, mv)
-		to := -1
-		if v == nil {
-			to = w.reach(next, p.depth+1, no, mv)
-		}
-		bad = bad || v != nil
-		p.ways = append(p.ways, way{mv, to, v})
+}
+
+// number writes none as -1, as a page reads it.
+func number(no uint32) int {
+	if no == none {
+		return -1
 	}
-	if bad && w.broken < 0 {
-		w.broken = no
-	}
+	return int(no)
 }
 
 // Place is a state for display.
@@ -161,7 +138,7 @@ func (w *Walk) Place(no int) Place {
 		return Place{Error: fmt.Sprintf("state %d: there are 0 to %d", no, len(w.places)-1)}
 	}
 	p := w.places[no]
-	s := Place{No: no, Depth: p.depth, From: p.from, Rests: p.rests, Broken: text(p.broken), Sent: []Underway{}, Ways: []Way{}}
+	s := Place{No: no, Depth: p.depth, From: number(w.e.parents[no].parent), Rests: p.rests, Broken: text(p.wrong), Sent: []Underway{}, Ways: []Way{}}
 	for i, r := range w.x.ranks {
 		told := p.c.told[i]
 		m := Standing{ID: r.ID, Dead: p.c.machines[i] == nil, Leader: told.Leader.ID, Epoch: told.Epoch, Held: p.c.disks[i].Epoch, Timers: []string{}}
@@ -179,9 +156,9 @@ func (w *Walk) Place(no int) Place {
 			s.Sent = append(s.Sent, u)
 		}
 	}
-	for _, way := range p.ways {
-		step := w.x.asStep(p.c, way.mv)
-		s.Ways = append(s.Ways, Way{step.String(), way.to, text(way.broken)})
+	for _, way := range p.edges {
+		step := asStep(w.e.x, p.c, way.move)
+		s.Ways = append(s.Ways, Way{step.String(), number(way.to), text(way.broken)})
 	}
 	return s
 }
@@ -208,13 +185,13 @@ func (w *Walk) Graph() Graph {
 	g := Graph{Depths: []int{}, Edges: [][2]int{}, Broken: []int{}}
 	for no, p := range w.places {
 		g.Depths = append(g.Depths, p.depth)
-		bad := p.broken != nil
-		seen := map[int]bool{}
-		for _, way := range p.ways {
+		bad := p.wrong != nil
+		seen := map[uint32]bool{none: true}
+		for _, way := range p.edges {
 			bad = bad || way.broken != nil
-			if way.to >= 0 && !seen[way.to] && no < maxDrawn {
+			if !seen[way.to] && no < maxDrawn {
 				seen[way.to] = true
-				g.Edges = append(g.Edges, [2]int{no, way.to})
+				g.Edges = append(g.Edges, [2]int{no, int(way.to)})
 			}
 		}
 		if bad {
@@ -227,16 +204,12 @@ func (w *Walk) Graph() Graph {
 // Script writes the shortest path to a state as a script of manual steps. If way is not -1, the
 // move of that number follows.
 func (w *Walk) Script(no, way int) (string, error) {
-	if no < 0 || no >= len(w.places) || way < -1 || way >= len(w.places[no].ways) {
+	if no < 0 || no >= len(w.places) || way < -1 || way >= len(w.places[no].edges) {
 		return "", fmt.Errorf("state %d, way %d: there is none", no, way)
 	}
-	var path []move
+	path := w.e.path(uint32(no))
 	if way >= 0 {
-		path = append(path, w.places[no].ways[way].mv)
+		path = append(path, w.places[no].edges[way].move)
 	}
-	for ; w.places[no].from >= 0; no = w.places[no].from {
-		path = append(path, w.places[no].mv)
-	}
-	slices.Reverse(path)
-	return w.x.scenario(path).String(), nil
+	return script(w.e.x, path).String(), nil
 }

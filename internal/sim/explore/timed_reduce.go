@@ -18,7 +18,7 @@ import (
 // of a state, needs all messages to have arrived.
 
 // reduced returns a sufficient subset of all moves.
-func (x *timed) reduced(c *cluster, all []move) []move {
+func (x *timed) reduced(c *timedState, all []move) []move {
 	if len(all) < 2 || c.crashes > 0 || c.restarts > 0 || c.stops > 0 || c.stopped != 0 { // else all are deliveries
 		return all
 	}
@@ -38,7 +38,7 @@ func (x *timed) reduced(c *cluster, all []move) []move {
 }
 
 // seen reports whether a rule observes a delivery to j.
-func (x *timed) seen(c *cluster, j int) bool {
+func (x *timed) seen(c *timedState, j int) bool {
 	for i := range x.n {
 		if len(c.pipes[i*x.n+j]) == 0 {
 			continue
@@ -88,12 +88,12 @@ func (a *aloneness) keep(is bool, states ...xxh3.Uint128) {
 
 // alone reports whether j is isolated from the rest: whatever they do before j acts, j's next
 // messages and links stay the same. If so, that holds in every state on the way too.
-func (x *timed) alone(c *cluster, j int) bool {
+func (x *timed) alone(c *timedState, j int) bool {
 	from := xxh3.Hash128(x.besides(c, j, nil))
 	if is, known := x.met.find(from); known {
 		return is
 	}
-	met, todo := map[xxh3.Uint128]bool{from: true}, []*cluster{c}
+	met, todo := map[xxh3.Uint128]bool{from: true}, []*timedState{c}
 	for buf := []byte(nil); len(todo) > 0; {
 		at := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -120,7 +120,7 @@ func (x *timed) alone(c *cluster, j int) bool {
 }
 
 // leaves makes a move and reports whether j's next messages and its links stay the same.
-func (x *timed) leaves(c *cluster, j int, mv move) (next *cluster, left bool) {
+func (x *timed) leaves(c *timedState, j int, mv move) (next *timedState, left bool) {
 	r := &round{x: x, c: c.clone()}
 	r.do(mv)
 	left = r.broken == nil && r.c.members[j] == c.members[j] && x.linksOf(r.c, j) == x.linksOf(c, j)
@@ -131,7 +131,7 @@ func (x *timed) leaves(c *cluster, j int, mv move) (next *cluster, left bool) {
 }
 
 // besides appends all that decides whether j is alone.
-func (x *timed) besides(c *cluster, j int, b []byte) []byte {
+func (x *timed) besides(c *timedState, j int, b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(append(b, byte(j), flag(c.members[j].dead), flag(c.members[j].guard > 0)), c.linked)
 	for i, m := range c.members {
 		if i != j {
@@ -151,7 +151,7 @@ func (x *timed) besides(c *cluster, j int, b []byte) []byte {
 }
 
 // linksOf returns the links of a member.
-func (x *timed) linksOf(c *cluster, j int) (links uint64) {
+func (x *timed) linksOf(c *timedState, j int) (links uint64) {
 	for i := range x.n {
 		links |= c.linked&(1<<(i*x.n+j)) | c.linked&(1<<(j*x.n+i))
 	}

@@ -131,7 +131,6 @@ type pasts struct {
 	messages map[string]*timedMessage
 	alive    []*past // those with an instance: the oldest loses it
 	oldest   int
-	silent   bool // nothing is logged, since the steps are replayed
 }
 
 // kept is how many instances are kept at a time.
@@ -227,8 +226,8 @@ func (s *pasts) reach(self int, p *past) *instance {
 		}
 	}
 	if s.x.log != nil { // a script, with a single worker
-		defer func(before bool) { s.silent = before }(s.silent)
-		s.silent = true
+		defer func(before bool) { s.x.silent = before }(s.x.silent)
+		s.x.silent = true
 	}
 	for i := len(way) - 1; i >= 0; i-- {
 		at, _ = s.step(self, at, way[i], nil)

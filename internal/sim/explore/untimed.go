@@ -9,14 +9,13 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// state is a cluster at a point of a search, without time: what was done, what is on its way and
-// which faults may still come. A reached state is never changed. Its successors share the parts
-// that they do not change.
-type state struct {
+// untimedState is a cluster at a point of a search, without time: what was done, what is on its
+// way and which faults may still come. A reached state is never changed. Its successors share the
+// parts that they do not change.
+type untimedState struct {
 	machines   []*local // nil: dead
 	disks      []election.Token
 	told       []election.Token // each member's leader, as announced to its watchers
@@ -33,44 +32,33 @@ type state struct {
 // goodbye in a pipe is the end of the connection: the process is dead, or the dial was refused.
 var goodbye = &envelope{}
 
-// explorer holds what all states have in common.
-type explorer struct {
-	c       Config
-	n       int
-	ranks   []election.Rank
-	members []election.Member
-	fresh   func() election.Algorithm
-	store   *store
-	own     bool // a member holds only its own rounds, so each may be renumbered separately
-	log     func(trace.Entry)
-	ticks   time.Duration // of the log, a millisecond per move
+// untimed is the space of members that are machines without a detector. It has no time.
+type untimed struct {
+	cluster
+	store *store
+	own   bool // a member holds only its own rounds, so each may be renumbered separately
 }
 
 // instant is the only time of a search.
 var instant = time.Unix(0, 0).UTC()
 
-func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explorer, error) {
-	fresh, err := maker(c.Algorithm, c.Option)
-	if err != nil {
-		return nil, err
+func newUntimed(k cluster) (*untimed, error) {
+	if _, ok := k.fresh().(election.Explorable); !ok {
+		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", k.c.Algorithm)
 	}
-	if _, ok := fresh().(machine.CoreMaker); ok {
-		return nil, fmt.Errorf("algorithm %s cannot be walked through: its states are kept as ways to them; batuta sim explore searches them", c.Algorithm)
-	}
-	if _, ok := fresh().(election.Explorable); !ok {
-		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", c.Algorithm)
-	}
-	x := &explorer{c: c, n: len(ranks), ranks: ranks, fresh: fresh, store: &store{locals: map[string]*local{}, envelopes: map[string]*envelope{}}, own: c.OwnRounds}
-	for _, r := range ranks {
-		x.members = append(x.members, election.Member{Rank: r, Address: string(r.ID)})
-	}
-	return x, nil
+	k.verbs, k.spelled = untimedVerbs, "deliver, fire, crash, restart, campaign, suspect, trust and beat"
+	return &untimed{cluster: k, store: &store{locals: map[string]*local{}, envelopes: map[string]*envelope{}}, own: k.c.OwnRounds}, nil
+}
+
+func (x *untimed) fork() space[*untimedState] {
+	y := *x
+	return &y
 }
 
 // first returns the initial state: all follow the highest member, and nothing is on its way.
-func (x *explorer) first() (*state, *invariant.Violation) {
+func (x *untimed) first() (*untimedState, *invariant.Violation) {
 	top := election.Token{Epoch: 1, Leader: x.ranks[x.n-1]}
-	c := &state{
+	c := &untimedState{
 		machines: make([]*local, x.n), disks: make([]election.Token, x.n),
 		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*envelope, x.n*x.n),
 		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), faults: int8(x.c.Suspicions), starts: int8(x.c.Initiators),
@@ -98,7 +86,7 @@ func (x *explorer) first() (*state, *invariant.Violation) {
 	return c, nil
 }
 
-func (x *explorer) boot(c *state, i int, config machine.Config) *invariant.Violation {
+func (x *untimed) boot(c *untimedState, i int, config machine.Config) *invariant.Violation {
 	config.Self, config.Members, config.Algorithm, config.NoDetector = x.ranks[i], x.members, x.fresh(), true
 	if x.log != nil {
 		config.Trace = x.record
@@ -110,31 +98,25 @@ func (x *explorer) boot(c *state, i int, config machine.Config) *invariant.Viola
 	return x.follow(c, i, x.steps(i, m, cause{kind: election.Started}))
 }
 
-func (x *explorer) record(r election.Record) {
+func (x *untimed) record(r election.Record) {
 	if r.What != "sends" && r.What != "receives" {
-		x.log(trace.Entry{At: x.ticks, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
-	}
-}
-
-func (x *explorer) note(i int, what, why string) {
-	if x.log != nil {
-		x.log(trace.Entry{At: x.ticks, Member: x.ranks[i].ID, What: what, Why: why, Fault: true})
+		x.write(trace.Entry{Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
 	}
 }
 
 // quiet reports whether no message is on its way.
-func (c *state) quiet() bool {
+func (c *untimedState) quiet() bool {
 	return !slices.ContainsFunc(c.pipes, func(pipe []*envelope) bool { return len(pipe) > 0 })
 }
 
 // step steps a member and applies the effect to the state.
-func (x *explorer) step(c *state, i int, cs cause) *invariant.Violation {
+func (x *untimed) step(c *untimedState, i int, cs cause) *invariant.Violation {
 	return x.follow(c, i, x.effectOf(c.machines[i], cs))
 }
 
 // key appends the canonical form: all that decides what may follow. Epochs and rounds count from
 // the lowest in use.
-func (x *explorer) key(c *state, b []byte) []byte {
+func (x *untimed) key(c *untimedState, b []byte) []byte {
 	var rounds [16]uint64
 	base := x.bases(c, &rounds)
 	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.faults), byte(c.starts), flag(c.asked))
@@ -165,13 +147,8 @@ func flag(on bool) byte {
 	return 0
 }
 
-// index returns the number of a member; 0 for none.
-func (x *explorer) index(id election.ID) int {
-	return max(0, slices.IndexFunc(x.ranks, func(r election.Rank) bool { return r.ID == id }))
-}
-
 // bases returns the lowest epoch in use and finds each initiator's lowest round.
-func (x *explorer) bases(c *state, rounds *[16]uint64) uint64 {
+func (x *untimed) bases(c *untimedState, rounds *[16]uint64) uint64 {
 	epoch := uint64(1<<64 - 1)
 	lower := func(to *uint64, n uint64) {
 		if n > 0 && (*to == 0 || n < *to) {

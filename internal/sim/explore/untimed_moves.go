@@ -7,38 +7,12 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
-	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // This file lists the moves of a state and makes them.
 
-// moveKind is the kind of a move.
-type moveKind uint8
-
-const (
-	deliverHead  moveKind = iota + 1 // the oldest message from a to b arrives
-	fireTimer                        // a's timer of that name expires
-	crashMember                      // a crashes
-	startMember                      // a returns with its file
-	suspectPeer                      // a's detector reports that b is down
-	trustPeer                        // a's detector takes that back
-	beatPeer                         // a leads and sends a heartbeat to b, which has a different leader
-	callElection                     // a's user requests an election
-
-	// Of cores that measure time themselves:
-	stopMember // a is stopped
-	wakeMember // a goes on
-	passTime   // up to the next moment at which a member has something to do
-)
-
-type move struct {
-	kind moveKind
-	a, b uint8
-	no   uint8 // of the timer, among local.timers
-}
-
 // moves appends all that may happen next.
-func (x *explorer) moves(c *state, to []move) []move {
+func (x *untimed) moves(c *untimedState, to []move) []move {
 	quiet := c.quiet()
 	for link, pipe := range c.pipes {
 		if len(pipe) > 0 {
@@ -71,7 +45,7 @@ func (x *explorer) moves(c *state, to []move) []move {
 
 // suspecting appends what the detector of a member may do. Heartbeats and corrections come only
 // when nothing else is left to happen: they put a false suspicion right in the end.
-func (x *explorer) suspecting(c *state, i int, quiet bool, to []move) []move {
+func (x *untimed) suspecting(c *untimedState, i int, quiet bool, to []move) []move {
 	for j, m := range c.machines {
 		if m == nil && quiet && c.told[i].Leader.ID == x.ranks[j].ID {
 			to = append(to, move{kind: suspectPeer, a: uint8(i), b: uint8(j)}) // rightly
@@ -93,8 +67,45 @@ func (x *explorer) suspecting(c *state, i int, quiet bool, to []move) []move {
 	return to
 }
 
+func (x *untimed) reduced(_ *untimedState, all []move) []move { return all }
+
+func (x *untimed) timers(c *untimedState, a int) []string {
+	if c.machines[a] == nil {
+		return nil
+	}
+	return c.machines[a].timers
+}
+
+// rests reports whether only new faults may happen.
+func (x *untimed) rests(c *untimedState, moves []move) bool {
+	for _, mv := range moves {
+		switch mv.kind {
+		case crashMember, startMember, callElection:
+		case suspectPeer:
+			if c.machines[mv.b] == nil {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (x *untimed) tooFar(c *untimedState) bool {
+	if x.c.Epochs == 0 {
+		return false
+	}
+	var rounds [16]uint64
+	low, high := x.bases(c, &rounds), uint64(0)
+	for _, t := range c.disks {
+		high = max(high, t.Epoch)
+	}
+	return high > low+uint64(x.c.Epochs)
+}
+
 // after returns the state that a move leads to, and the rule that it breaks, if any.
-func (x *explorer) after(c *state, mv move) (*state, *invariant.Violation) {
+func (x *untimed) after(c *untimedState, mv move) (*untimedState, *invariant.Violation) {
 	next := *c
 	next.machines, next.disks = slices.Clone(c.machines), slices.Clone(c.disks)
 	next.told, next.floor = slices.Clone(c.told), slices.Clone(c.floor)
@@ -103,7 +114,7 @@ func (x *explorer) after(c *state, mv move) (*state, *invariant.Violation) {
 	return &next, x.do(&next, mv)
 }
 
-func (x *explorer) do(c *state, mv move) *invariant.Violation {
+func (x *untimed) do(c *untimedState, mv move) *invariant.Violation {
 	a, b := int(mv.a), int(mv.b)
 	switch mv.kind {
 	case deliverHead:
@@ -141,7 +152,7 @@ func (x *explorer) do(c *state, mv move) *invariant.Violation {
 	return nil
 }
 
-func (x *explorer) crash(c *state, a int) {
+func (x *untimed) crash(c *untimedState, a int) {
 	x.note(a, "crashes", "")
 	c.crashes--
 	c.machines[a], c.told[a] = nil, election.Token{}
@@ -155,7 +166,7 @@ func (x *explorer) crash(c *state, a int) {
 	}
 }
 
-func (x *explorer) restart(c *state, a int) *invariant.Violation {
+func (x *untimed) restart(c *untimedState, a int) *invariant.Violation {
 	x.note(a, "starts", "")
 	incarnation := uint64(2 + x.c.Restarts - int(c.restarts))
 	c.restarts--
@@ -169,12 +180,12 @@ func (x *explorer) restart(c *state, a int) *invariant.Violation {
 		State: election.State{ID: x.ranks[a].ID, Incarnation: incarnation - 1, Token: c.disks[a]}})
 }
 
-func (x *explorer) push(c *state, from, to int, m *envelope) {
+func (x *untimed) push(c *untimedState, from, to int, m *envelope) {
 	pipe := c.pipes[from*x.n+to]
 	c.pipes[from*x.n+to] = append(pipe[:len(pipe):len(pipe)], m)
 }
 
-func (x *explorer) arrive(c *state, from, to int) *invariant.Violation {
+func (x *untimed) arrive(c *untimedState, from, to int) *invariant.Violation {
 	link := from*x.n + to
 	l := c.pipes[link][0]
 	msg := l.m
@@ -186,9 +197,7 @@ func (x *explorer) arrive(c *state, from, to int) *invariant.Violation {
 		return x.step(c, to, cause{kind: election.PeerDown, peer: x.ranks[from].ID})
 	}
 	c.suspicions &^= 1 << (to*x.n + from)
-	if x.log != nil {
-		x.log(trace.Entry{At: x.ticks, Member: msg.To, What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
-	}
+	x.passes(msg, msg.To, "receives", msg.From)
 	announces := msg.Kind == election.Coordinator || msg.Kind == election.Beat
 	lower := announces && msg.Token.Defined() && c.told[to].Above(msg.Token)
 	before := c.told[to]

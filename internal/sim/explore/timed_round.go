@@ -1,19 +1,17 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
-	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // round is the effect of a move on a cluster, and all that follows at once.
 type round struct {
 	x      *timed
-	c      *cluster
+	c      *timedState
 	queue  []pending
 	broken *invariant.Violation
 }
@@ -26,13 +24,7 @@ type pending struct {
 
 func (r *round) fail(i int, rule, format string, args ...any) {
 	if r.broken == nil {
-		r.broken = &invariant.Violation{Rule: rule, Member: r.x.ranks[i].ID, At: r.x.ticks, What: fmt.Sprintf(format, args...)}
-	}
-}
-
-func (r *round) note(i int, what string) {
-	if r.x.log != nil && !r.x.store.silent {
-		r.x.log(trace.Entry{At: r.x.ticks, Member: r.x.ranks[i].ID, What: what, Fault: true})
+		r.broken = r.x.broken(i, rule, format, args...)
 	}
 }
 
@@ -42,19 +34,19 @@ func (r *round) do(mv move) {
 	case deliverHead:
 		r.arrive(a, b)
 	case crashMember:
-		r.note(a, "crashes")
+		r.x.note(a, "crashes", "")
 		r.c.crashes--
 		r.crash(a)
 	case startMember:
-		r.note(a, "starts")
+		r.x.note(a, "starts", "")
 		r.c.restarts--
 		r.start(a)
 	case stopMember:
-		r.note(a, "is stopped")
+		r.x.note(a, "is stopped", "")
 		r.c.stops--
 		r.c.stopped |= 1 << a
 	case wakeMember:
-		r.note(a, "goes on")
+		r.x.note(a, "goes on", "")
 		r.c.stopped &^= 1 << a
 		r.c.pause = 0
 		r.step(a, timedCause{kind: itWakes})
@@ -229,8 +221,8 @@ func (r *round) arrive(i, j int) {
 	at := i*r.x.n + j
 	p := r.c.pipes[at][0]
 	r.c.pipes[at] = r.c.pipes[at][1:]
-	if r.x.log != nil && !r.x.store.silent && p.m != nil {
-		r.x.log(trace.Entry{At: r.x.ticks, Member: p.m.m.To, What: "receives", Peer: p.m.m.From, Token: p.m.m.Token, Message: p.m.m})
+	if p.m != nil {
+		r.x.passes(p.m.m, p.m.m.To, "receives", p.m.m.From)
 	}
 	r.step(j, causeOf(i, p))
 }

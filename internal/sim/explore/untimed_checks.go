@@ -1,21 +1,15 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
-	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // This file checks the effects of a step against the rules.
 
-func (x *explorer) broken(i int, rule, format string, args ...any) *invariant.Violation {
-	return &invariant.Violation{Rule: rule, Member: x.ranks[i].ID, At: x.ticks, What: fmt.Sprintf(format, args...)}
-}
-
-func (x *explorer) follow(c *state, i int, e *effect) (v *invariant.Violation) {
+func (x *untimed) follow(c *untimedState, i int, e *effect) (v *invariant.Violation) {
 	c.machines[i] = e.to
 	if len(e.actions) > 90 {
 		return x.broken(i, invariant.Rest, "it saves again and again")
@@ -39,7 +33,7 @@ func (x *explorer) follow(c *state, i int, e *effect) (v *invariant.Violation) {
 	return nil
 }
 
-func (x *explorer) saves(c *state, i int, t election.Token) *invariant.Violation {
+func (x *untimed) saves(c *untimedState, i int, t election.Token) *invariant.Violation {
 	if c.disks[i].Above(t) {
 		return x.broken(i, invariant.Monotone, "its disk has %v and it saves %v", c.disks[i], t)
 	}
@@ -50,7 +44,7 @@ func (x *explorer) saves(c *state, i int, t election.Token) *invariant.Violation
 	return nil
 }
 
-func (x *explorer) elected(c *state, i int, a *act) *invariant.Violation {
+func (x *untimed) elected(c *untimedState, i int, a *act) *invariant.Violation {
 	old := c.told[i]
 	if a.kind == election.NotifyLost {
 		c.told[i] = election.Token{}
@@ -76,14 +70,12 @@ func (x *explorer) elected(c *state, i int, a *act) *invariant.Violation {
 	return nil
 }
 
-func (x *explorer) sends(c *state, i int, a *act) *invariant.Violation {
+func (x *untimed) sends(c *untimedState, i int, a *act) *invariant.Violation {
 	m, to := a.envelope.m, a.to
 	if m.Token.Above(c.disks[i]) {
 		return x.broken(i, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
 	}
-	if x.log != nil {
-		x.log(trace.Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
-	}
+	x.passes(m, m.From, "sends", m.To)
 	if c.machines[to] != nil {
 		x.push(c, i, to, a.envelope)
 		if len(c.pipes[i*x.n+to]) > 32 {
@@ -100,7 +92,7 @@ func (x *explorer) sends(c *state, i int, a *act) *invariant.Violation {
 
 // atRest checks a state in which nothing more happens by itself: all live members must follow
 // the highest of them.
-func (x *explorer) atRest(c *state) *invariant.Violation {
+func (x *untimed) atRest(c *untimedState) *invariant.Violation {
 	highest := -1
 	for i, m := range c.machines {
 		if m != nil {

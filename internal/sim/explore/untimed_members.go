@@ -97,7 +97,7 @@ func interned[V any](mu *sync.RWMutex, table map[string]*V, key []byte, create f
 	return known
 }
 
-func (s *store) envelope(x *explorer, m *election.Message) *envelope {
+func (s *store) envelope(x *untimed, m *election.Message) *envelope {
 	key := appendMessage(append(append(append([]byte(nil), m.From...), '>'), m.To...), m, 0, 0)
 	return interned(&s.mu, s.envelopes, key, func() *envelope {
 		l := &envelope{m: m, epoch: m.Token.Epoch, initiator: x.index(m.Round.Initiator)}
@@ -160,7 +160,7 @@ func appendToken(b []byte, t election.Token, base uint64) []byte {
 
 // effectOf returns the effect of an event on a member's state, from the cache if possible. With
 // a log it takes every step again, so that the log receives it.
-func (x *explorer) effectOf(l *local, cs cause) *effect {
+func (x *untimed) effectOf(l *local, cs cause) *effect {
 	l.mu.RLock()
 	e := l.next[cs]
 	l.mu.RUnlock()
@@ -176,7 +176,7 @@ func (x *explorer) effectOf(l *local, cs cause) *effect {
 
 // steps applies the event to m, and all that follows at once: a save ends before anything else
 // happens.
-func (x *explorer) steps(self int, m *machine.Machine, cs cause) *effect {
+func (x *untimed) steps(self int, m *machine.Machine, cs cause) *effect {
 	ev := election.Event{Kind: cs.kind, Name: cs.name, Peer: cs.peer}
 	if cs.msg != nil {
 		ev.Message = cs.msg.m
