@@ -45,7 +45,9 @@ type placeRecord struct {
 	unsaved election.Token // the last that it followed although its disk did not save it
 	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
 	stalled election.Token // its leadership, if it was stopped for longer than T
-	spared  time.Time      // until when confirmations protected its leader before this step
+	applied uint64         // the index up to which it has applied the log, and what that is
+	chain   uint64
+	spared  time.Time // until when confirmations protected its leader before this step
 }
 
 func (c *history) reset(w *scene) {
@@ -108,13 +110,13 @@ func (c *history) mark() {
 }
 
 // about records a member's state just before its step.
-func (c *history) about(w *scene, p *process) {
+func (c *history) about(w *scene, p *process, now time.Time) {
 	if w.quorum {
 		return
 	}
 	s := &c.places[p.place]
 	deadline, ok := p.machine.Deadline()
-	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
+	s.wasDue = ok && !deadline.After(now)
 	s.stalled = election.Token{}
 	s.spared = sparedUntil(p)
 	if p.stall > 0 && p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {

@@ -25,17 +25,10 @@ type network struct {
 }
 
 func (n *network) reset(members int) {
-	if n.n != members {
-		*n = network{n: members, takes: make([]scenario.Span, members*members), cut: make([]bool, members*members), rejects: make([]bool, members*members),
-			delay: make([]time.Duration, members*members), held: make([][]*endpoint, members*members)}
-	}
-	clear(n.cut)
-	clear(n.rejects)
-	clear(n.delay)
-	for i := range n.held {
-		n.held[i] = n.held[i][:0]
-	}
-	n.used = 0
+	pairs := members * members
+	n.n, n.used = members, 0
+	n.takes, n.cut, n.rejects = sized(n.takes, pairs), sized(n.cut, pairs), sized(n.rejects, pairs)
+	n.delay, n.held = sized(n.delay, pairs), sized(n.held, pairs)
 }
 
 // setLatencies gives each link its latency.

@@ -71,9 +71,10 @@ const never = time.Duration(1<<63 - 1)
 func (p *process) reset(place, slot int, r election.Rank, n int) {
 	life := p.life + 1
 	peers, stalled, after := p.peers, p.stalled[:0], p.after[:0]
-	if len(peers) != n {
+	if cap(peers) < n {
 		peers = make([]peer, n)
 	}
+	peers = peers[:n]
 	for i := range peers {
 		clear(peers[i].ends)
 		peers[i] = peer{ends: peers[i].ends[:0]}
@@ -199,8 +200,9 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 
 // stepBy calls step and performs its actions.
 func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []election.Action) {
-	w.checks.about(&w.scene, p)
-	actions := step(epochOfTime.Add(p.clock.at(w.now)))
+	now := epochOfTime.Add(p.clock.at(w.now))
+	w.checks.about(&w.scene, p, now)
+	actions := step(now)
 	w.checks.stepped(&w.scene, p, ev.Message, actions) // the event itself stays off the heap
 	p.stall = 0
 	changes := w.namedChanges(p)
@@ -282,7 +284,7 @@ func (w *world) arm(p *process) {
 	if !ok {
 		return
 	}
-	at := max(p.clock.when(deadline.Sub(epochOfTime)), w.now)
+	at := max(p.clock.when(own(deadline)), w.now)
 	if at < p.wakeAt {
 		p.wakeAt = at
 		w.queue.push(occurrence{at: at, kind: wake, place: int32(p.place), life: p.life})
@@ -295,7 +297,7 @@ func (w *world) wakeUp(p *process, life uint64) {
 	}
 	p.wakeAt = never
 	deadline, ok := p.deadline()
-	if ok && p.clock.at(w.now) >= deadline.Sub(epochOfTime) {
+	if ok && p.clock.at(w.now) >= own(deadline) {
 		w.step(p, &election.Event{Kind: election.Woke})
 		return
 	}

@@ -69,7 +69,7 @@ func (c *leaseChecker) stepped(w *scene, p *process) {
 	s := &c.places[p.place]
 	var guard time.Duration
 	if until := core.Guard(); !until.IsZero() {
-		guard = until.Sub(epochOfTime)
+		guard = own(until)
 	}
 	if p.working {
 		guard = max(guard, s.guard) // the work has yet to learn that the lease was given up
@@ -102,6 +102,11 @@ func (c *leaseChecker) ends(w *scene, p *process, as scenario.Condition) {
 // committed checks that all members have applied the same at each index, forever.
 func (c *leaseChecker) committed(w *scene, p *process, core leaseholder) {
 	index, chain := core.Applied()
+	s := &c.places[p.place]
+	if s.applied == index && s.chain == chain {
+		return
+	}
+	s.applied, s.chain = index, chain
 	if c.chains == nil {
 		c.chains = map[uint64]uint64{}
 	}

@@ -256,6 +256,9 @@ func (w *scene) appendLog(p *process, a *election.Action) {
 // epochOfTime is the start of every simulated clock.
 var epochOfTime = time.Unix(0, 0).UTC()
 
+// own returns a time of a member as its clock has it. Unlike time.Time.Sub, it costs next to nothing.
+func own(t time.Time) time.Duration { return time.Duration(t.UnixNano()) }
+
 // clock is a member's own. It drifts by parts per million, and leaps where a driver detects that
 // time has passed unseen.
 type clock struct {

@@ -273,9 +273,8 @@ func (c *Core) receive(m *election.Message) {
 }
 
 // share adds the part about named elections to a heartbeat, an acknowledgement or a
-// resignation. A message may go to several members: this member's is a copy.
+// resignation. All but an acknowledgement may go to several members: this member's is a copy.
 func (c *Core) share(to election.ID, m *election.Message) *election.Message {
-	var s election.Shares
 	switch {
 	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
 		c.beats.ticks(m, c.now)
@@ -283,22 +282,20 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 		if p == nil || !p.reported || p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
 			return m // nothing is shared
 		}
-		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
+		out := *m
+		out.Shares = &election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
+		return &out
 	case m.Kind == election.Ack && c.office == nil && c.welcomed && same(m.Token, c.view) && to == c.view.Leader.ID:
 		if len(c.campaigns)+len(c.holds)+len(c.names) == 0 {
 			return m // no member uses them
 		}
-		s = election.Shares{Stamp: c.stamp(), Version: c.reported}
+		m.Shares = &election.Shares{Stamp: c.stamp(), Version: c.reported}
 	case m.Kind == election.Resign && c.office != nil && c.leased && same(m.Token, c.office.token):
 		out := *m
 		out.Data = c.office.remains().encode()
 		return &out
-	default:
-		return m
 	}
-	out := *m
-	out.Shares = &s
-	return &out
+	return m
 }
 
 // hears applies that part of a heartbeat or a resignation.
