@@ -146,7 +146,7 @@ func (c *cards) showCard(p *peer) {
 		me.Yours = 0 // not on disk yet
 	}
 	if c.me.Digest != 0 {
-		me.List = append(me.List, c.founders...)
+		me.List = c.founders
 	}
 	c.send(p, &election.Message{Kind: kindCard, Data: encode(me)})
 }

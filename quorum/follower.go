@@ -11,14 +11,14 @@ import (
 
 // beaten handles a heartbeat of a leader.
 func (c *Core) beaten(p *peer, b beat, commit uint64) {
-	if b.term >= c.status().GetTerm() && commit > c.lastIndex() {
+	st := c.status()
+	if b.term >= st.GetTerm() && commit > c.lastIndex() {
 		c.goneBack(p)
 		return
 	}
 	if c.Over(b.term) {
 		return // its sender died while it was on its way
 	}
-	st := c.status()
 	if b.term < st.GetTerm() && c.busy() {
 		return // raft would answer its leader each time, once the disk has answered
 	}

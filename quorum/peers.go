@@ -212,7 +212,7 @@ func (c *crew) Paused() (time.Time, election.ID) { return c.pause.Until(c.now) }
 func (c *crew) acknowledged() int64 {
 	least := int64(0)
 	for i, voters := range c.roster.majorities() {
-		stamps := make([]int64, 0, len(voters))
+		stamps := make([]int64, 0, MaxMembers)
 		for _, n := range voters {
 			switch p := c.peerBy(n); {
 			case n == c.me.Number:

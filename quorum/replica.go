@@ -395,7 +395,7 @@ func (c *replica) Applied() (index, chain uint64) { return c.applied, c.roster.C
 func (c *replica) Voters() [][]election.ID {
 	var sets [][]election.ID
 	for _, numbers := range c.roster.majorities() {
-		var ids []election.ID
+		ids := make([]election.ID, 0, len(numbers))
 		for _, n := range numbers {
 			if s := c.roster.by(n); s != nil {
 				ids = append(ids, s.ID)

@@ -48,7 +48,7 @@ func (w *judge) groups() [][]*process {
 		if p.condition != scenario.Alive || seen[p.place] {
 			continue
 		}
-		group := []*process{p}
+		group := append(make([]*process, 0, w.net.n), p)
 		seen[p.place] = true
 		for i := 0; i < len(group); i++ {
 			for _, q := range w.procs[:w.net.n] {
@@ -417,8 +417,10 @@ func (w *judge) namedAgree(group []*process, coordinator *process) string {
 		return ""
 	}
 	drained := coordinator.assigned.Drained()
-	contests, led := w.contests(group, drained), 0
-	for _, k := range contests {
+	var contests []*contest
+	led := 0
+	for _, name := range slices.Sorted(maps.Keys(w.seats)) {
+		k := contestOf(name, group, drained)
 		if why := w.filled(k, group); why != "" {
 			return why
 		}
@@ -427,7 +429,7 @@ func (w *judge) namedAgree(group []*process, coordinator *process) string {
 				return fmt.Sprintf("election %s is led by %s, which is drained", k.name, p.rank.ID)
 			}
 		}
-		led += len(k.leads)
+		contests, led = append(contests, k), led+len(k.leads)
 	}
 	for _, p := range group {
 		if len(p.sees) != led {
@@ -437,33 +439,18 @@ func (w *judge) namedAgree(group []*process, coordinator *process) string {
 	return evenly(contests, coordinator)
 }
 
-// contests returns the named elections of a group, by name.
-func (w *judge) contests(group []*process, drained []election.ID) (list []*contest) {
-	names := map[string]*contest{}
-	of := func(name string) *contest {
-		if names[name] == nil {
-			names[name] = &contest{name: name, weight: 1}
-		}
-		return names[name]
-	}
+func contestOf(name string, group []*process, drained []election.ID) *contest {
+	k := &contest{name: name, weight: 1}
 	for _, p := range group {
-		for name, how := range p.stoodFor {
-			k := of(name)
-			k.weight = max(k.weight, how.Weight)
-			if !p.mayBeAssigned() || slices.Contains(drained, p.rank.ID) {
-				continue
-			}
+		how, stands := p.stoodFor[name]
+		if k.weight = max(k.weight, how.Weight); stands && p.mayBeAssigned() && !slices.Contains(drained, p.rank.ID) {
 			k.can, k.least = append(k.can, p), max(k.least, how.Seats)
 		}
-		for name := range p.leads {
-			k := of(name)
+		if _, leads := p.leads[name]; leads {
 			k.leads = append(k.leads, p)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		list = append(list, names[name])
-	}
-	return list
+	return k
 }
 
 // most returns how many may lead an election. The last candidacies of members outside of the

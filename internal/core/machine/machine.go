@@ -271,8 +271,10 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	default:
 		m.step(election.Event{Kind: election.Received, Peer: msg.From, Message: msg})
 	}
-	i, ok := m.index[msg.From] // the list may have changed
-	if ok && stood && !m.eligible(&m.members[i]) && m.tenure.Leaderless() {
+	if !stood || !m.tenure.Leaderless() {
+		return
+	}
+	if i, ok := m.index[msg.From]; ok && !m.eligible(&m.members[i]) { // the list may have changed
 		if !msg.Token.Above(m.tenure.Held()) { // else it has led, and a member that had resigned before may claim
 			m.seen.Ask() // that claim is given up
 		}
