@@ -84,7 +84,7 @@ var (
 var (
 	ErrNotLeading = errors.New("not the leader: ask the member that leads")
 	ErrTooFew     = errors.New("it would leave fewer live voters than a majority")
-	ErrNoMajority = errors.New("no member leads that could change the members: start voters until more than half of them reach each other")
+	ErrNoMajority = errors.New("no member leads that could change the members: try again once one leads, for which more than half of the voters must reach each other")
 	ErrUnfit      = errors.New("cannot become the leader")
 )
 
