@@ -164,7 +164,7 @@ func (m *Machine) handleMembership(ev *election.Event) {
 	case election.Pausing:
 		m.maintenance.Set(m.now, ev.Age, m.View().Leader.ID)
 		if m.tenure.Leaderless() {
-			m.discover("the pause is over by the user's wish")
+			m.discover("a user has set or ended a pause")
 		}
 	}
 }
