@@ -435,6 +435,7 @@ func TestSuperpeersInTheLab(t *testing.T) {
 		t.Errorf("mean latencies %v, want %v", got, want)
 	}
 	eval[any](b, "lab.superpeers.go(8.5), 0")
+	b.until("(r => new Set(r).size === 1)([...document.querySelectorAll('#super-form :is(input, select, button)')].map(x => Math.round(x.getBoundingClientRect().bottom)))")
 	for i, screen := range screens {
 		b.size(screen.width, screen.height, []string{"dark", "light"}[i%2])
 		b.shoot("lab-superpeers-" + screen.name)
