@@ -41,10 +41,10 @@ func TestTheDashboardOfOneMemberOperates(t *testing.T) {
 
 	b.click("#cordon")
 	b.yes("Cordon 2?")
-	b.until(row + ".querySelector('[data-label=Stands]').textContent.startsWith('no: unhealthy') && document.querySelector('#cordon').textContent === 'Uncordon'")
+	b.until(row + ".querySelector('[data-label=Candidate]').textContent.startsWith('no: unhealthy') && document.querySelector('#cordon').textContent === 'Uncordon'")
 	b.click("#cordon")
 	b.yes("Uncordon 2?")
-	b.until(row + ".querySelector('[data-label=Stands]').textContent === 'yes'")
+	b.until(row + ".querySelector('[data-label=Candidate]').textContent === 'yes'")
 
 	health := func(body string) { // as a check of the service does
 		t.Helper()

@@ -86,6 +86,10 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 	b.until("document.querySelector('#ask').open")
 	b.accessible("the dashboard's question")
 	b.inSpanish("http://"+members["2"].http+"/", leaderIs+"'4'", "dashboard-360-es")
+	if rows := eval[int](b, "new Set([...document.querySelectorAll('header.top > *')].filter(x => x.offsetHeight).map(x => (r => Math.round((r.top + r.bottom) / 24))(x.getBoundingClientRect()))).size"); rows > 2 || eval[bool](b, "document.querySelector('.brand').offsetHeight > 40") {
+		t.Errorf("on a phone what is on top of the page is in %d rows", rows)
+	}
+	b.until("document.querySelector('#span').textContent.startsWith('según 1, 2, 3, 4,')")
 }
 
 // Without a mouse: play, step, and crash a member.

@@ -176,7 +176,7 @@ class Dashboard {
   }
 
   #row(tr, m, s) {
-    const seen = m.id === s.id ? t('now') : m.indirect ? '–' : !m.last_seen ? t('never') : this.#ago(m.last_seen)
+    const seen = m.id === s.id ? t('now') : m.indirect ? '—' : !m.last_seen ? t('never') : this.#ago(m.last_seen)
     const { version, side } = m.id === s.id ? s : this.gathered?.members.find(x => x.id === m.id)?.history ?? {}
     const key = JSON.stringify([m, s.leader, s.id, seen, s.role, s.ready, version, side])
     if (tr.dataset.shown === key) return
@@ -209,6 +209,7 @@ class Dashboard {
   async #gather() {
     if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
     try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
+    this.gathered.members.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }))
     this.#timeline()
     this.#picture(this.status)
   }
