@@ -378,3 +378,57 @@ func TestAFormerCoordinatorAsksNobody(t *testing.T) {
 		}
 	}
 }
+
+// A coordinator whose step takes longer than T is replaced, so a step fills so many names and no more.
+func TestAStepFillsSomeNames(t *testing.T) {
+	const names = 2*MaxFills + 9
+	c := newCluster(t, 3)
+	c.leadAll(1, "3")
+	c.run(time.Second)
+	var stands []Stand
+	for i := range names {
+		stands = append(stands, Stand{fmt.Sprintf("shard-%d", i), Candidacy{Weight: 1, Seats: 1}})
+	}
+	m := c.members["3"]
+	m.do(m.c.Campaign(c.now, stands...))
+	if m.most != MaxFills {
+		t.Errorf("a step gives %d names, want %d", m.most, MaxFills)
+	}
+	if c.run(100 * time.Millisecond); len(m.leads) != names {
+		t.Errorf("it leads %d of %d names after 100 ms", len(m.leads), names)
+	}
+	for _, id := range c.ids[:2] {
+		c.members[id].do(c.members[id].c.Campaign(c.now, stands...))
+	}
+	c.run(5 * time.Second)
+	if shares := c.shares(names); !even(shares) {
+		t.Errorf("shares %v", shares)
+	}
+}
+
+// Even shares do not keep a name from the member that is preferred, nor a seat that is too many.
+func TestEvenSharesAreNotAllThatCounts(t *testing.T) {
+	c := newLedCluster(t, 2, "2", 2)
+	for _, id := range c.ids {
+		for name := range c.members["2"].leads {
+			c.campaign(name, Candidacy{Prefer: id == "1"}, id)
+		}
+	}
+	c.run(time.Second)
+	if shares := c.shares(2); !even(shares) || len(c.members["1"].leads) == 0 {
+		t.Fatalf("shares %v", shares)
+	}
+	for name := range c.members["1"].leads {
+		if can := c.members["1"].c.campaigns[name]; !can.Prefer {
+			t.Errorf("1 leads %s, and prefers what 2 leads", name)
+		}
+	}
+	c = newLedCluster(t, 2, "2", 0)
+	for seats := 2; seats > 0; seats-- {
+		c.campaign("a", Candidacy{Seats: seats}, c.ids...)
+		c.run(time.Second)
+		if led := len(c.members["1"].leads) + len(c.members["2"].leads); led != seats {
+			t.Errorf("%d seats, and %d are led", seats, led)
+		}
+	}
+}

@@ -207,6 +207,7 @@ func (o *office) candidacy(k *contest, p *peer, cl claim) {
 	if !cl.Stands && cl.Epoch == 0 {
 		k.leaves(p)
 	}
+	o.choosy = o.choosy || cl.Prefer
 	weight, want := 0, 0
 	for i := range k.candidates {
 		if other := &k.candidates[i]; other.stands {

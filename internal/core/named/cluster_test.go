@@ -41,6 +41,7 @@ type tester struct {
 	working  map[string]bool
 	seen     map[key]election.Token
 	moves    int
+	most     int // that have begun in a step
 	replies  []Reply
 
 	stepsDown int // how often it was asked to
@@ -159,9 +160,14 @@ func (m *tester) do(actions []election.Action) {
 			}
 		}
 	}
+	begun := 0
 	for _, ch := range changes {
+		if !ch.Lost && ch.Token.Leader.ID == m.id {
+			begun++
+		}
 		m.change(ch)
 	}
+	m.most = max(m.most, begun)
 }
 
 func (m *tester) change(ch Change) {

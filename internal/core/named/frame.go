@@ -126,6 +126,16 @@ type Seat struct {
 	Cause  election.Cause
 }
 
+func (s *Seat) check() error {
+	if _, err := Name(s.Name); err != nil {
+		return err
+	}
+	if s.Seat < 0 || s.Seat >= MaxSeats || s.Epoch > maxEpoch || !election.Printable(string(s.Cause), 64) {
+		return fmt.Errorf("an assignment of %.64q: seat %d, epoch %d", s.Name, s.Seat, s.Epoch)
+	}
+	return election.CheckIDs(s.Leader)
+}
+
 type key struct {
 	name string
 	seat int
@@ -220,15 +230,11 @@ func decode(data []byte) (*frame, error) {
 			return nil, err
 		}
 	}
-	for _, s := range slices.Concat(f.Seats, f.Raise) {
-		if _, err := Name(s.Name); err != nil {
-			return nil, err
-		}
-		if s.Seat < 0 || s.Seat >= MaxSeats || s.Epoch > maxEpoch || !election.Printable(string(s.Cause), 64) {
-			return nil, fmt.Errorf("an assignment of %.64q: seat %d, epoch %d", s.Name, s.Seat, s.Epoch)
-		}
-		if err := election.CheckIDs(s.Leader); err != nil {
-			return nil, err
+	for _, list := range [][]Seat{f.Seats, f.Raise} {
+		for i := range list {
+			if err := list[i].check(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := election.CheckIDs(slices.Concat(f.Drained, f.Forced)...); err != nil {

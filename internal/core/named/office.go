@@ -19,17 +19,19 @@ type office struct {
 	peers    map[election.ID]*peer
 	contests contests
 
-	floor    uint64                 // the least epoch of a name that is new
-	todo     []*contest             // that may have a seat to fill
-	changed  []*contest             // with seats to publish
-	drains   bool                   // the drained members have changed
-	moving   map[key]*contest       // seats that their leader was asked to release
-	releases map[election.ID][]Seat // to be asked for
-	full     bool                   // its epoch has no more numbers
-	uneven   bool                   // shares are to be looked at
-	levelAt  time.Time              // and not before
-	checkAt  time.Time
-	reports  uint64 // of all that members have made
+	floor     uint64                 // the least epoch of a name that is new
+	todo      []*contest             // that may have a seat to fill
+	changed   []*contest             // with seats to publish
+	drains    bool                   // the drained members have changed
+	moving    map[key]*contest       // seats that their leader was asked to release
+	releases  map[election.ID][]Seat // to be asked for
+	full      bool                   // its epoch has no more numbers
+	uneven    bool                   // shares are to be looked at
+	levelAt   time.Time              // and not before
+	levelFrom int                    // the contest at which to go on
+	choosy    bool                   // some candidate is preferred, or some name has several seats
+	checkAt   time.Time
+	reports   uint64 // of all that members have made
 }
 
 // peer is a member, as the coordinator knows it.
@@ -85,6 +87,7 @@ func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 		p.leads--
 	}
 	var to *peer
+	o.choosy = o.choosy || s.index > 0
 	if s.leader = id; id != election.None {
 		s.last = id
 		if to = o.me; id != o.self {
@@ -120,13 +123,13 @@ func (o *office) wanted() []*contest {
 		slices.SortFunc(o.todo, byName)
 		return o.todo
 	}
-	list := make([]*contest, 0, len(o.todo))
+	o.todo = o.todo[:0]
 	for _, k := range o.contests.ordered() {
 		if k.todo {
-			list = append(list, k)
+			o.todo = append(o.todo, k)
 		}
 	}
-	return list
+	return o.todo
 }
 
 // reconsider marks for a check each name of which a member is a candidate.

@@ -12,6 +12,10 @@ import (
 // begin as these end.
 const MaxHandovers = 256
 
+// MaxFills is of how many names a step fills seats, about as many as a message has. The next goes
+// on: a coordinator that is busy for T is replaced.
+const MaxFills = 2048
+
 // fit reports whether a member may be given anything now.
 func (o *office) fit(id election.ID) bool {
 	if o.isDrained(id) {
@@ -107,11 +111,26 @@ func (o *office) level() {
 		return
 	}
 	o.levelAt = o.now.Add(o.timing.Heartbeat / 10)
+	if o.even() {
+		o.uneven = false
+		return
+	}
 	before := len(o.moving)
 	if all := o.levelAll(o.mean()); all && len(o.moving) == before {
 		all = o.levelAll(0) // a member that cannot lead everything leaves more to those that can
 		o.uneven = !all
 	}
+}
+
+// even reports whether the shares alone prove that levelAll would find nothing.
+func (o *office) even() bool {
+	low, high := o.me.load, o.me.load
+	for _, p := range o.peers {
+		if high = max(high, p.load); p.able {
+			low = min(low, p.load)
+		}
+	}
+	return !o.choosy && len(o.drained) == 0 && high-low <= 1
 }
 
 // mean is the share of each that may lead, were all alike.
@@ -129,19 +148,25 @@ func (o *office) mean() int {
 	return sum / max(members, 1)
 }
 
-// levelAll looks at each seat, and takes shares down to least. It is false if there were
-// too many hand-overs to get through. What a drained member leads does not wait for those.
+// levelAll looks at each seat, from where it stopped, and takes shares down to least. It is false
+// if there were too many hand-overs to get through. What a drained member leads does not wait for
+// those.
 func (o *office) levelAll(least int) bool {
-	heaviest, all := 0, true
-	for _, k := range o.contests.ordered() {
+	heaviest, all, list, from := 0, true, o.contests.ordered(), o.levelFrom
+	for _, k := range list {
 		if slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
 			heaviest = max(heaviest, k.weight)
 		}
 	}
-	for _, k := range o.contests.ordered() {
+	for i := range list {
+		k := list[(from+i)%len(list)]
+		if len(o.moving) >= MaxHandovers && len(o.drained) == 0 {
+			o.levelFrom = from + i
+			return false // the rest when these have ended
+		}
 		for _, s := range k.seats {
 			if len(o.moving) >= MaxHandovers && !o.isDrained(s.leader) {
-				all = false // the rest when these have ended
+				all = false
 			} else if s.leader != election.None && s.asked.IsZero() && !s.expected {
 				o.levelSeat(k, s, heaviest, least)
 			}
@@ -189,21 +214,30 @@ func (o *office) move(k *contest, s *seat, to *candidate, why string) {
 // flush decides, and sends the members what concerns them.
 func (o *office) flush() {
 	o.own()
+	rest := 0
 	if o.settled {
 		o.refit()
-		for _, k := range o.wanted() {
+		now := o.wanted()
+		now, rest = now[:min(len(now), MaxFills)], max(len(now)-MaxFills, 0)
+		for _, k := range now {
 			o.fill(k)
 		}
-		o.level()
-		for _, k := range o.todo {
+		if rest == 0 {
+			o.level()
+		}
+		for _, k := range now {
 			k.todo = false
 			o.dissolve(k)
 		}
-		o.todo = nil
+		if o.todo = o.todo[len(now):]; rest == 0 {
+			o.todo = nil
+		}
 	}
 	o.own()
 	o.publish()
-	if o.uneven && len(o.moving) < MaxHandovers && o.settled {
+	if rest > 0 {
+		o.flushAt = o.now
+	} else if o.uneven && len(o.moving) < MaxHandovers && o.settled {
 		o.flushAt = o.levelAt
 	}
 	if len(o.dirty) > 0 || len(o.changed) > 0 {
