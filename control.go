@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -133,7 +134,8 @@ func (b *bounded[T]) call(ctx context.Context, what string, timeout time.Duratio
 }
 
 // SetMeta replaces the pairs that this member publishes; see
-// [Config.Meta]. Each member that is reached receives them, and
+// [Config.Meta]. Pairs whose keys begin with "batuta." are those of batuta's packages, such as the
+// times of batutacron: they stay. An empty value removes one. Each member that is reached receives them, and
 // the rest once they are reached. They are not stored: the next process with this id publishes
 // its own [Config.Meta]. It returns when this member has taken it up, with what is wrong
 // with pairs, ctx's error, or [ErrClosed].
@@ -147,14 +149,19 @@ func (n *Node) MergeMeta(ctx context.Context, pairs map[string]string) error {
 	return n.links.setMeta(ctx, maps.Clone(pairs), true)
 }
 
+// ownKeys begins the metadata keys of batuta's packages.
+const ownKeys = "batuta."
+
 func (l *links) setMeta(ctx context.Context, pairs map[string]string, merge bool) error {
 	return l.try(ctx, func() error {
 		present, all := l.metas[l.id], map[string]string{}
-		if merge {
-			maps.Copy(all, present)
-			delete(all, readyKey)
+		for key, value := range present {
+			if key != readyKey && (merge || strings.HasPrefix(key, ownKeys)) {
+				all[key] = value
+			}
 		}
 		maps.Copy(all, pairs)
+		maps.DeleteFunc(all, func(key, value string) bool { return value == "" && strings.HasPrefix(key, ownKeys) })
 		if err := l.cfg.checkMeta(all); err != nil {
 			return err
 		}

@@ -124,6 +124,16 @@ func TestMetaIsBounded(t *testing.T) {
 		if err := n.SetMeta(t.Context(), given); err != nil {
 			t.Fatal(err)
 		}
+		if err := n.MergeMeta(t.Context(), map[string]string{"batuta.tick.a": "1", "batuta.tick.b": "2"}); err != nil {
+			t.Fatal(err)
+		}
+		given["batuta.tick.a"] = ""
+		if err := n.SetMeta(t.Context(), given); err != nil {
+			t.Fatal(err)
+		}
+		if got := statusOf(n).Members[0].Meta; len(got) != 2 || got["url"] != "a" || got["batuta.tick.b"] != "2" {
+			t.Errorf("it tells %q: what another package published goes with SetMeta, or what was removed stays", got)
+		}
 		given["url"] = "b"
 		if got := statusOf(n).Members[0].Meta["url"]; got != "a" {
 			t.Errorf("it tells %q: what was given is not copied", got)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,7 @@ func JSONFlag(cmd *cobra.Command, v *bool) {
 }
 
 // CheckElection refuses what cannot name an election; "" is the cluster's own.
-func CheckElection(name string) error {
-	if name == "" {
-		return nil
-	}
-	return CheckName(name)
-}
+func CheckElection(name string) error { return CheckName(cmp.Or(name, "default")) }
 
 // CheckName refuses what cannot name an election or a job.
 func CheckName(name string) error {

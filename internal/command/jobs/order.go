@@ -85,15 +85,17 @@ func (b *Book) room(mark string) error {
 // SetMeta replaces the metadata that the member publishes besides jobs.
 func (b *Book) SetMeta(ctx context.Context, pairs map[string]string) error {
 	b.mu.Lock()
-	n := max(len(b.lines), len(b.own))
+	n, all := max(len(b.lines), len(b.own)), with(b.meta, "")
 	b.mu.Unlock()
-	if err := election.CheckMeta(pairs); err != nil {
+	maps.DeleteFunc(all, func(key, value string) bool { return value == "" || !strings.HasPrefix(key, "batuta.") })
+	maps.Copy(all, pairs)
+	if err := election.CheckMeta(all); err != nil {
 		return err
 	}
-	if err := checkTicks(pairs, n); n > 0 && err != nil {
+	if err := checkTicks(all, n); n > 0 && err != nil {
 		return fmt.Errorf("besides the ticks of %d jobs: %w", n, err)
 	}
-	return b.publish(ctx, func() { b.meta = maps.Clone(pairs) })
+	return b.publish(ctx, func() { b.meta = all })
 }
 
 // Node is a member that publishes its metadata together with its book's.

@@ -90,6 +90,7 @@ func TestMetadataOfClientsStandsBesideThatOfJobs(t *testing.T) {
 		c.StartAll()
 		c.Agree("1")
 		b := booked(c.Node("1"), "a")
+		b.meta = map[string]string{"zone": "b", "batuta.http": "http://10.0.0.1:7500"}
 		if err := (tickLog{&b.ticks, markOf("a")}).Publish(t.Context(), time.Unix(60, 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestMetadataOfClientsStandsBesideThatOfJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		status, _ := n.Status(t.Context())
-		if meta := status.Members[0].Meta; meta["url"] != "x" || toldTick(meta[TicksKey], markOf("a")).IsZero() {
+		if meta := status.Members[0].Meta; len(meta) != 3 || meta["url"] != "x" || meta["batuta.http"] == "" || toldTick(meta[TicksKey], markOf("a")).IsZero() {
 			t.Errorf("%q", meta)
 		}
 	})

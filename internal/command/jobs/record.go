@@ -19,7 +19,6 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
-	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
@@ -230,7 +229,7 @@ type ticks struct {
 	meta map[string]string // the rest of the member's metadata
 
 	mu      sync.Mutex
-	node    run.Teller           // nil: it has not begun
+	node    *batuta.Node         // nil: it has not begun
 	own     map[string]time.Time // by mark
 	runs    map[string]record    // by mark
 	orders  map[string]order     // by mark
@@ -311,6 +310,9 @@ func (t *ticks) send(ctx context.Context, version int) error {
 	t.mu.Lock()
 	node, version, pairs := t.node, t.version, t.pairs()
 	t.mu.Unlock()
+	for _, key := range []string{TicksKey, OrdersKey, RunsKey} {
+		pairs[key] += "" // an empty value removes the one of before
+	}
 	err := node.SetMeta(ctx, pairs)
 	if err == nil {
 		t.told = version

@@ -53,20 +53,21 @@ type Ending struct {
 const TickKey = "batuta.tick"
 
 // Check reports whether a member's metadata has room for ticks.
-func (p *Plan) Check() error { return election.CheckMeta(p.meta(time.Now())) }
-
-func (p *Plan) meta(tick time.Time) map[string]string {
-	meta := map[string]string{}
+func (p *Plan) Check() error {
+	meta := tickMeta(time.Now())
 	maps.Copy(meta, p.Meta)
-	meta[TickKey] = tick.UTC().Format(time.RFC3339)
-	return meta
+	return election.CheckMeta(meta)
+}
+
+func tickMeta(tick time.Time) map[string]string {
+	return map[string]string{TickKey: tick.UTC().Format(time.RFC3339)}
 }
 
 // Teller is a [Node] that publishes metadata, and so ticks. Without it a tick that fell due while
 // no member led is not detected, and not run.
 type Teller interface {
 	Status(ctx context.Context) (batuta.Status, error)
-	SetMeta(ctx context.Context, pairs map[string]string) error
+	MergeMeta(ctx context.Context, pairs map[string]string) error
 }
 
 var _ Teller = (*batuta.Node)(nil)
@@ -79,7 +80,7 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 	}
 	log := p.Log
 	if node, ok := of.(Teller); log == nil && ok {
-		log = metaLog{node, p}
+		log = metaLog{node}
 	} else if log == nil {
 		log = noLog{}
 	}
@@ -97,10 +98,7 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 }
 
 // metaLog publishes the ticks of a job under [TickKey].
-type metaLog struct {
-	Teller
-	plan *Plan
-}
+type metaLog struct{ Teller }
 
 func (l metaLog) Known() time.Time {
 	status, _ := l.Status(context.Background()) // the last, once the node has ended
@@ -108,7 +106,7 @@ func (l metaLog) Known() time.Time {
 }
 
 func (l metaLog) Publish(ctx context.Context, tick time.Time) error {
-	return l.SetMeta(ctx, l.plan.meta(tick))
+	return l.MergeMeta(ctx, tickMeta(tick))
 }
 
 // noLog is for members that cannot publish ticks.

@@ -1,6 +1,7 @@
 package security
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,35 +17,27 @@ const maxFile = 1 << 20
 
 // ReadPrivate reads a file that holds a secret. It refuses a file that users besides its owner may
 // read or write. A file of a different owner, such as root, may be readable by the group.
-func ReadPrivate(path string) ([]byte, error) { return readPrivate(path, "create it") }
+func ReadPrivate(path string) ([]byte, error) { return read(path, "create it", true) }
 
-// readPrivate does the same; its error proposes create if there is no such file.
-func readPrivate(path, create string) ([]byte, error) {
+// read reads a file; its error proposes create if there is no such file.
+func read(path, create string, private bool) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a pipe would wait
 	if err != nil {
 		return nil, unread(path, create, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file, and could not be read again: name one", path)
-	}
-	if tooOpen(info) {
+	if err == nil && private && tooOpen(info) {
 		return nil, fmt.Errorf("%s can be read or changed by others (mode %04o): run 'chmod 600 %s'", path, info.Mode().Perm(), path)
 	}
-	return readAll(f, path)
-}
-
-func readPublic(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, unread(path, "create it", err)
+	data, failed := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch err = cmp.Or(err, failed); {
+	case len(data) > maxFile:
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	case len(data) == 0 && info != nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file, and could not be read again: name one", path)
 	}
-	defer f.Close()
-	return readAll(f, path)
+	return data, err
 }
 
 // unread adds what to do to the error of a file that cannot be opened.
@@ -58,17 +51,9 @@ func unread(path, create string, err error) error {
 	return err
 }
 
-func readAll(f *os.File, path string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
-	}
-	return data, err
-}
-
 // LoadPair reads a certificate and its key.
 func LoadPair(certFile, keyFile string) (*tls.Certificate, error) {
-	cert, err := readPublic(certFile)
+	cert, err := read(certFile, "create it", false)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +70,7 @@ func LoadPair(certFile, keyFile string) (*tls.Certificate, error) {
 
 // LoadPool reads the certificates of authorities.
 func LoadPool(path string) (*x509.CertPool, error) {
-	data, err := readPublic(path)
+	data, err := read(path, "create it", false)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func derive(secret []byte, what, cluster string) []byte {
 }
 
 func readSecrets(path string) ([][]byte, error) {
-	data, err := readPrivate(path, "create it with 'batuta secret new > "+path+"'")
+	data, err := read(path, "create it with 'batuta secret new > "+path+"'", true)
 	if err != nil {
 		return nil, err
 	}
