@@ -14,7 +14,7 @@ platforms=("$@")
 cd "$(dirname "$0")/.."
 
 missing=() # what a release needs and this commit has not
-requires() { ! grep -q 'github.com/batuta-dev/batuta v' "$1" || grep -qE "github.com/batuta-dev/batuta v${version//./\\.}$" "$1"; }
+requires() { ! grep -E '^\s(require )?github.com/batuta-dev/batuta\S* v' "$1" | grep -qvE " v${version//./\\.}$"; }
 need() { "${@:2}" || missing+=("$1"); }
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?$ ]] || { echo "release.sh: version $version: give one such as 0.1.0, without v" >&2 && exit 2; }
 need "every change committed" test -z "$(git status --porcelain)"

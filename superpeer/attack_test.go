@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/batuta-dev/batuta/internal/net/security"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
 	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // secretFile writes secrets as a file holds them, the one in use first.
@@ -31,7 +31,7 @@ func secretFile(t *testing.T, path string, secrets ...string) {
 
 // tap is a transport on whose wire somebody listens.
 type tap struct {
-	*fabric.Transport
+	*superpeertest.Transport
 	mu    sync.Mutex
 	heard []packet
 }
@@ -72,7 +72,7 @@ func TestWhatIsRecordedDoesNothingWhenItIsSentAgain(t *testing.T) {
 				wire.mu.Unlock()
 				for k, p := range recorded {
 					stranger.WriteTo(p.raw, p.to)
-					stranger.WriteTo(p.raw, fabric.Address(k%8))
+					stranger.WriteTo(p.raw, superpeertest.Address(k%8))
 				}
 			}
 			time.Sleep(time.Second)
@@ -113,7 +113,7 @@ func TestWhoHasNoKeyIsNotHeard(t *testing.T) {
 				wire := &tap{Transport: c.net.Transport(50 + i)}
 				wires = append(wires, wire)
 				f := foreign
-				f.Transport, f.Join = wire, []string{fabric.Address(50)}
+				f.Transport, f.Join = wire, []string{superpeertest.Address(50)}
 				m, err := c.try(50+i, f)
 				if err != nil {
 					c.Fatalf("%s: %v", name, err)
@@ -128,7 +128,7 @@ func TestWhoHasNoKeyIsNotHeard(t *testing.T) {
 			for _, wire := range wires {
 				wire.mu.Lock()
 				for _, p := range wire.heard {
-					wire.Transport.WriteTo(p.raw, fabric.Address(0))
+					wire.Transport.WriteTo(p.raw, superpeertest.Address(0))
 					sent++
 				}
 				wire.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // TestALiarOutsideTheCore has a client of a core say whatever it likes to all others, whose addresses it
@@ -18,7 +18,7 @@ import (
 func TestALiarOutsideTheCore(t *testing.T) {
 	const nodes, capacity = 16, 8
 	synctest.Test(t, func(t *testing.T) {
-		net := fabric.New(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
+		net := superpeertest.NewNetwork(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
 		honest := together(t, net, nodes, Config{Membership: MembershipCore, Fraction: 0.375, Capacity: capacity})
 		calm := func(what string) {
 			t.Helper()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // TestAForkTellsItsTwoApart is over real sockets: packets and streams of either label, and of neither.
@@ -91,7 +91,7 @@ func TestAForkTellsItsTwoApart(t *testing.T) {
 // TestWhoComesBackToTheCoreIsListedByAll has a node come back through one that has not heard of it before.
 func TestWhoComesBackToTheCoreIsListedByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := fabric.New(func(a, b int) time.Duration { return 20 * time.Millisecond })
+		net := superpeertest.NewNetwork(func(a, b int) time.Duration { return 20 * time.Millisecond })
 		all := together(t, net, 4, Config{Membership: MembershipCore, Fraction: 0.01})
 		time.Sleep(10 * time.Second)
 		founder, early, back, late := all[0], all[1], all[2], all[3]

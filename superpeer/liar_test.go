@@ -8,7 +8,7 @@ import (
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // TestALiarAmongHonestNodes has one node of sixteen, which knows the secret if there is one, say
@@ -18,7 +18,7 @@ import (
 func TestALiarAmongHonestNodes(t *testing.T) {
 	const nodes, capacity = 16, 8
 	synctest.Test(t, func(t *testing.T) {
-		net := fabric.New(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
+		net := superpeertest.NewNetwork(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
 		all := together(t, net, nodes, Config{Fraction: 0.375, Capacity: capacity})
 		honest, liar := all, (*Member)(nil)
 		well := func() error { return wrong(honest, capacity) }
@@ -66,7 +66,7 @@ func TestALiarAmongHonestNodes(t *testing.T) {
 func TestALiarAmongNewcomers(t *testing.T) {
 	const nodes, newcomers, made = 8, 8, 1 << 30
 	synctest.Test(t, func(t *testing.T) {
-		net := fabric.New(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
+		net := superpeertest.NewNetwork(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
 		var honest []*Member
 		enter := func(i int, join ...string) *Member {
 			c := Config{Fraction: 0.375, ID: fmt.Sprint(i), Seed: uint64(i) + 1, Transport: net.Transport(i), Join: join}
@@ -77,9 +77,9 @@ func TestALiarAmongNewcomers(t *testing.T) {
 			return m
 		}
 		for i := range nodes {
-			honest = append(honest, enter(i, fabric.Address(0)))
+			honest = append(honest, enter(i, superpeertest.Address(0)))
 		}
-		liar := enter(nodes, fabric.Address(0))
+		liar := enter(nodes, superpeertest.Address(0))
 		time.Sleep(30 * time.Second)
 		for round := range 40 {
 			if round < newcomers {
@@ -88,7 +88,7 @@ func TestALiarAmongNewcomers(t *testing.T) {
 					e.Version |= made
 				}
 				liar.book.mu.Unlock()
-				honest = append(honest, enter(nodes+1+round, fabric.Address(nodes)))
+				honest = append(honest, enter(nodes+1+round, superpeertest.Address(nodes)))
 			}
 			w := message{Kind: rules.Keep, From: liar.peers.self, Token: int32(round / minTellGap % 6), Version: made}
 			raw, err := encoder.Marshal(&w)
@@ -125,7 +125,7 @@ func TestALiarBesideAHolderThatIsItsOwnRegistrar(t *testing.T) {
 	tried := 0
 	for nodes := 4; nodes < 20; nodes++ {
 		synctest.Test(t, func(t *testing.T) {
-			net := fabric.New(func(int, int) time.Duration { return 5 * time.Millisecond })
+			net := superpeertest.NewNetwork(func(int, int) time.Duration { return 5 * time.Millisecond })
 			all := together(t, net, nodes, Config{Fraction: 0.5})
 			within(t, 60, "settle", func() error { return wrong(all, 0) })
 			var own []*Member
@@ -176,13 +176,13 @@ func TestALiarBesideAHolderThatIsItsOwnRegistrar(t *testing.T) {
 }
 
 // together are so many nodes that have joined by the first.
-func together(t *testing.T, net *fabric.Fabric, nodes int, base Config) (all []*Member) {
+func together(t *testing.T, net *superpeertest.Network, nodes int, base Config) (all []*Member) {
 	t.Helper()
 	for i := range nodes {
 		c := base
 		c.ID, c.Seed, c.Transport = fmt.Sprint(i), uint64(i)+1, net.Transport(i)
 		if i > 0 {
-			c.Join = []string{fabric.Address(0)}
+			c.Join = []string{superpeertest.Address(0)}
 		}
 		m, err := Join(t.Context(), c)
 		if err != nil {

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // TestNothingThatIsAskedWaitsForMemberlist holds memberlist's lock, as memberlist does for long on a crowded machine. Readers
 // get their answers meanwhile, and the goroutine that owns the Node goes on.
 func TestNothingThatIsAskedWaitsForMemberlist(t *testing.T) {
 	const patience = 30 * time.Second
-	net := fabric.New(func(int, int) time.Duration { return time.Millisecond })
+	net := superpeertest.NewNetwork(func(int, int) time.Duration { return time.Millisecond })
 	m, err := Join(t.Context(), Config{Transport: net.Transport(0), Seed: 1, Round: minRound})
 	if err != nil {
 		t.Fatal(err)

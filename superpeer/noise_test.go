@@ -6,8 +6,8 @@ import (
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
 	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // scheduler delays packets as a busy machine does: most by less than 2 ms, one of ten by up to 40.
@@ -28,7 +28,7 @@ func scheduler() func(a, b int) (bool, time.Duration) {
 func TestInOneRoomHomesRest(t *testing.T) {
 	const nodes, settle, rounds = 60, 10, 270
 	inVirtualTime(t, 0, superpeer.Config{}, func(c *crowd) {
-		c.net = fabric.New(func(a, b int) time.Duration { return 100 * time.Microsecond })
+		c.net = superpeertest.NewNetwork(func(a, b int) time.Duration { return 100 * time.Microsecond })
 		c.net.Disturb(scheduler())
 		for i := range nodes {
 			c.join(i, superpeer.Config{Fraction: 0.1})

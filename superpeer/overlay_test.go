@@ -13,14 +13,14 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/net/security"
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
 	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // crowd is some members on one fabric, in virtual time: a busy machine changes nothing.
 type crowd struct {
 	*testing.T
-	net     *fabric.Fabric
+	net     *superpeertest.Network
 	members map[int]*superpeer.Member
 }
 
@@ -29,7 +29,7 @@ func inVirtualTime(t *testing.T, n int, base superpeer.Config, f func(*crowd)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{T: t, members: map[int]*superpeer.Member{}}
-		c.net = fabric.New(func(a, b int) time.Duration { return time.Duration(10+7*(a+b)%90) * time.Millisecond })
+		c.net = superpeertest.NewNetwork(func(a, b int) time.Duration { return time.Duration(10+7*(a+b)%90) * time.Millisecond })
 		t.Cleanup(func() {
 			for i := range c.members {
 				c.kill(i)
@@ -59,7 +59,7 @@ func (c *crowd) try(host int, cfg superpeer.Config) (*superpeer.Member, error) {
 		cfg.Transport = c.net.Transport(host)
 	}
 	if host > 0 && cfg.Join == nil {
-		cfg.Join = []string{fabric.Address(0)}
+		cfg.Join = []string{superpeertest.Address(0)}
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
@@ -244,7 +244,7 @@ func TestASurplusSuperPeerThatIsItsOwnRegistrarGoes(t *testing.T) {
 				holder = i
 			}
 		}
-		base.Join = []string{fabric.Address(holder)}
+		base.Join = []string{superpeertest.Address(holder)}
 		behind := func(host int) uint64 { // the token's key, on the ring
 			return (rules.Mix(uint64(host)+1) | 1) - new(rules.Config).TokenKey(1, 0)
 		}
@@ -462,6 +462,6 @@ func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
 }
 
 func withTransport(c superpeer.Config) superpeer.Config {
-	c.Transport = fabric.New(func(a, b int) time.Duration { return 0 }).Transport(0)
+	c.Transport = superpeertest.NewNetwork(func(a, b int) time.Duration { return 0 }).Transport(0)
 	return c
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // TestALatePacketDoesNotDecide measures one round trip again and again while one packet of ten is late. One
@@ -15,7 +15,7 @@ import (
 func TestALatePacketDoesNotDecide(t *testing.T) {
 	const rtt, measured, wrong = 20 * time.Millisecond, 100, 5
 	synctest.Test(t, func(t *testing.T) {
-		net := fabric.New(func(int, int) time.Duration { return rtt })
+		net := superpeertest.NewNetwork(func(int, int) time.Duration { return rtt })
 		members := two(t, net)
 		var packets atomic.Uint64
 		net.Disturb(func(int, int) (bool, time.Duration) {
@@ -50,7 +50,7 @@ func TestALatePacketDoesNotDecide(t *testing.T) {
 func TestAMeasuredRoundTripSpreadsNoNews(t *testing.T) {
 	const measured = 20
 	synctest.Test(t, func(t *testing.T) {
-		net := fabric.New(func(int, int) time.Duration { return 5 * time.Millisecond })
+		net := superpeertest.NewNetwork(func(int, int) time.Duration { return 5 * time.Millisecond })
 		members := two(t, net)
 		m := members[0]
 		k, ok := m.peers.of(members[1].peers.self)
@@ -77,12 +77,12 @@ func TestAMeasuredRoundTripSpreadsNoNews(t *testing.T) {
 }
 
 // two are members of an overlay that has settled.
-func two(t *testing.T, net *fabric.Fabric) (members []*Member) {
+func two(t *testing.T, net *superpeertest.Network) (members []*Member) {
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // for memberlist to notice: after Kill, which is called before
 	for i := range 2 {
 		c := Config{Transport: net.Transport(i), Seed: uint64(i) + 1, Fraction: 0.5}
 		if i > 0 {
-			c.Join = []string{fabric.Address(0)}
+			c.Join = []string{superpeertest.Address(0)}
 		}
 		m, err := Join(t.Context(), c)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // logged is what a member logs. It is safe for concurrent use.
@@ -35,7 +35,7 @@ func (l *logged) count(text string) int {
 
 // village is a few members whose tokens do not move, in virtual time.
 type village struct {
-	net     *fabric.Fabric
+	net     *superpeertest.Network
 	members []*Member
 	logs    []*logged
 }
@@ -43,12 +43,12 @@ type village struct {
 func inVillage(t *testing.T, n int, fraction float64, f func(*testing.T, *village)) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // for memberlist to notice
-		v := &village{net: fabric.New(func(a, b int) time.Duration { return time.Duration(5+3*(a+b)%40) * time.Millisecond })}
+		v := &village{net: superpeertest.NewNetwork(func(a, b int) time.Duration { return time.Duration(5+3*(a+b)%40) * time.Millisecond })}
 		for i := range n {
 			l := &logged{}
 			c := Config{Transport: v.net.Transport(i), Seed: uint64(i) + 1, Fraction: fraction, Method: rules.Random, Logger: slog.New(slog.NewTextHandler(l, nil))}
 			if i > 0 {
-				c.Join = []string{fabric.Address(0)}
+				c.Join = []string{superpeertest.Address(0)}
 			}
 			m, err := Join(t.Context(), c)
 			if err != nil {

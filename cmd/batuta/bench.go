@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/cmd/batuta/internal/simulate"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/floor"
-	"github.com/batuta-dev/batuta/internal/command/simulate"
 	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/spf13/cobra"
 )

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/cmd/batuta/internal/peeragent"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/superpeer"

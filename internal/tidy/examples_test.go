@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestEveryExampleHasAReadme(t *testing.T) {
 	for _, dir := range exampleDirs(t) {
 		examples++
 		page := dir + "/README.md"
-		if !strings.Contains(string(index), "]("+strings.TrimPrefix(page, "examples/")+")") {
+		if link, _ := filepath.Rel("examples", page); !strings.Contains(string(index), "]("+filepath.ToSlash(link)+")") {
 			t.Errorf("examples/README.md does not link to %s", page)
 		}
 		text, err := os.ReadFile(page)
@@ -45,18 +46,20 @@ func TestEveryExampleHasAReadme(t *testing.T) {
 	}
 }
 
-// exampleDirs lists the directories below examples that hold files.
+// exampleDirs lists the directories of examples that hold files.
 func exampleDirs(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
-	err := fs.WalkDir(os.DirFS("."), "examples", func(name string, entry fs.DirEntry, err error) error {
-		if dir := path.Dir(name); err == nil && !entry.IsDir() && dir != "examples" && (len(dirs) == 0 || dirs[len(dirs)-1] != dir) {
-			dirs = append(dirs, dir)
+	for _, root := range []string{"examples", "superpeer/examples"} {
+		err := fs.WalkDir(os.DirFS("."), root, func(name string, entry fs.DirEntry, err error) error {
+			if dir := path.Dir(name); err == nil && !entry.IsDir() && dir != root && (len(dirs) == 0 || dirs[len(dirs)-1] != dir) {
+				dirs = append(dirs, dir)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return dirs
 }

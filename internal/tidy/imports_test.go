@@ -80,50 +80,50 @@ var mayImport = map[string][]string{
 	"internal/overdue":        {},
 
 	// Packages that stand on nodes: the HTTP API, then what commands are made of, then the commands.
-	"internal/web":               {},
-	"internal/follow":            {},
-	"internal/api":               {"", "election", "internal/api/access", "internal/api/candidacy", "internal/api/joblist", "internal/api/journal", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
-	"internal/api/access":        {"internal/core/named", "internal/net/security"},
-	"internal/api/candidacy":     {"", "internal/api/reply", "internal/net/refusal"},
-	"internal/api/joblist":       {"internal/api/reply"},
-	"internal/api/journal":       {},
-	"internal/api/reply":         {"internal/web"},
-	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
-	"internal/command/ask":       {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/command/jobs", "internal/command/lock", "internal/net/security", "quorum"},
-	"internal/command/checking":  {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
-	"internal/command/cli":       {"election", "internal/api", "internal/api/access", "internal/command/hooks", "internal/command/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
-	"internal/command/explain":   {"", "internal/api"},
-	"internal/command/floor":     {"internal/disk/datadir"},
-	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},
-	"internal/command/initial":   {"election", "internal/api", "internal/command/cli", "internal/net/security"},
-	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
-	"internal/command/lock":      {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
-	"internal/command/peeragent": {"superpeer", "internal/api", "internal/api/access", "internal/api/reply", "internal/command/hooks", "internal/follow"},
-	"internal/command/podlabel":  {"", "election", "internal/command/cli"},
-	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
-	"internal/command/resident":  {},
-	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule", "internal/command/systemd", "internal/core/attest", "internal/net/transport"},
-	"internal/command/run/*":     {},
-	"internal/command/schedule":  {"", "election"},
-	"internal/command/simulate":  {"election", "election/ring", "superpeer", "internal/command/algorithm", "internal/command/cli", "internal/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "internal/superpeer/live"},
-	"internal/command/systemd":   {},
-	"internal/command/vip":       {},
-	"cmd/batuta":                 {"*"},
-	"cmd/batuta/*":               {"*"},
-	"engines/cmd/*":              {"*"},
+	"internal/web":                  {},
+	"internal/follow":               {},
+	"internal/api":                  {"", "election", "internal/api/access", "internal/api/candidacy", "internal/api/joblist", "internal/api/journal", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/api/access":           {"internal/core/named", "internal/net/security"},
+	"internal/api/candidacy":        {"", "internal/api/reply", "internal/net/refusal"},
+	"internal/api/joblist":          {"internal/api/reply"},
+	"internal/api/journal":          {},
+	"internal/api/reply":            {"internal/web"},
+	"internal/command/algorithm":    {"election", "election/bully", "election/ring", "quorum"},
+	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/command/jobs", "internal/command/lock", "internal/net/security", "quorum"},
+	"internal/command/checking":     {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
+	"internal/command/cli":          {"election", "internal/api", "internal/api/access", "internal/command/hooks", "internal/command/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
+	"internal/command/explain":      {"", "internal/api"},
+	"internal/command/floor":        {"internal/disk/datadir"},
+	"internal/command/hooks":        {"", "election", "internal/command/run", "internal/follow"},
+	"internal/command/initial":      {"election", "internal/api", "internal/command/cli", "internal/net/security"},
+	"internal/command/jobs":         {"", "election", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
+	"internal/command/lock":         {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
+	"cmd/batuta/internal/peeragent": {"superpeer", "internal/api", "internal/api/access", "internal/api/reply", "internal/command/hooks", "internal/follow"},
+	"internal/command/podlabel":     {"", "election", "internal/command/cli"},
+	"internal/command/recovery":     {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
+	"internal/command/resident":     {},
+	"internal/command/run":          {"", "election", "internal/clock", "internal/command/schedule", "internal/command/systemd", "internal/core/attest", "internal/net/transport"},
+	"internal/command/run/*":        {},
+	"internal/command/schedule":     {"", "election"},
+	"cmd/batuta/internal/simulate":  {"election", "election/ring", "superpeer", "internal/command/algorithm", "internal/command/cli", "internal/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "cmd/batuta/internal/live"},
+	"internal/command/systemd":      {},
+	"internal/command/vip":          {},
+	"cmd/batuta":                    {"*"},
+	"cmd/batuta/*":                  {"*"},
+	"engines/cmd/*":                 {"*"},
 
 	// Packages that play it all in virtual time.
-	"internal/sim/scenario":     {"election", "internal/core/machine"},
-	"internal/sim/invariant":    {"election", "internal/sim/scenario"},
-	"internal/sim/trace":        {"election", "internal/sim/scenario"},
-	"internal/sim/draw":         {"election", "internal/sim/scenario"},
-	"internal/sim/explore":      {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
-	"internal/sim":              {"election", "internal/core/attest/oath", "internal/core/machine", "internal/core/named", "internal/sim/*"},
-	"internal/superpeer/fabric": {},
-	"internal/superpeer/lab":    {"internal/superpeer", "internal/superpeer/coordinate"},
-	"internal/superpeer/live":   {"superpeer", "internal/superpeer", "internal/superpeer/fabric", "internal/superpeer/lab"},
-	"internal/lab":              {"internal/web"},
-	"internal/lab/*":            {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
+	"internal/sim/scenario":    {"election", "internal/core/machine"},
+	"internal/sim/invariant":   {"election", "internal/sim/scenario"},
+	"internal/sim/trace":       {"election", "internal/sim/scenario"},
+	"internal/sim/draw":        {"election", "internal/sim/scenario"},
+	"internal/sim/explore":     {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
+	"internal/sim":             {"election", "internal/core/attest/oath", "internal/core/machine", "internal/core/named", "internal/sim/*"},
+	"superpeer/superpeertest":  {},
+	"internal/superpeer/lab":   {"internal/superpeer", "internal/superpeer/coordinate"},
+	"cmd/batuta/internal/live": {"superpeer", "internal/superpeer", "superpeer/superpeertest", "internal/superpeer/lab"},
+	"internal/lab":             {"internal/web"},
+	"internal/lab/*":           {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
 
 	// Tests and examples.
 	"internal/testkit/browsertest": {},
@@ -135,7 +135,7 @@ var mayImport = map[string][]string{
 	"internal/testkit/stalltest":   {"internal/clock"},
 	"internal/tidy":                {},
 	"examples/*":                   {"", "election", "election/*"},
-	"examples/relay":               {"superpeer"},
+	"superpeer/examples/*":         {"superpeer"},
 	"examples/fencing":             {"", "quorum"},
 	"examples/redirect":            {"", "election/*", "batutahttp"},
 	"docs/*":                       {"*"},
@@ -232,21 +232,14 @@ func TestWhoImportsBatutaDoesNotCompileMemberlist(t *testing.T) {
 	for path, file := range sources(t, ".") {
 		for _, spec := range file.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
-			inside := strings.HasPrefix(path, "superpeer/") || strings.HasPrefix(path, "internal/superpeer/fabric/")
-			if strings.HasPrefix(name, "github.com/hashicorp/memberlist") && !inside {
+			if strings.HasPrefix(name, "github.com/hashicorp/memberlist") && !strings.HasPrefix(path, "superpeer/") {
 				t.Errorf("%s imports %s: only superpeer and its network in memory may", path, name)
 			}
-			if name == module+"/superpeer" && !overlayUsers(path) {
+			if strings.HasPrefix(name, module+"/superpeer") && !strings.HasPrefix(path, "superpeer/") && !strings.HasPrefix(path, "cmd/batuta/") {
 				t.Errorf("%s imports %s: it would compile memberlist", path, name)
 			}
 		}
 	}
-}
-
-// overlayUsers are the commands and examples about super peers.
-func overlayUsers(path string) bool {
-	dir := filepath.ToSlash(filepath.Dir(path))
-	return slices.Contains([]string{"cmd/batuta", "internal/command/peeragent", "internal/command/simulate", "internal/superpeer/live", "examples/relay"}, dir)
 }
 
 func allowed(dir, target string) bool {
@@ -319,20 +312,22 @@ func TestAnExampleCanBeCopied(t *testing.T) {
 	}
 }
 
-// The engines are a module of their own: who uses batuta without them downloads, checks and
-// compiles nothing of theirs.
-func TestTheEnginesAreAModuleOfTheirOwn(t *testing.T) {
-	if _, err := os.Stat("engines/go.mod"); err != nil {
-		t.Error(err)
+// The command, the super peers and the engines are modules of their own: a service that uses batuta without
+// them downloads, checks and compiles nothing of theirs.
+func TestTheMainModuleNeedsNoLibraryOfTheOthers(t *testing.T) {
+	for _, dir := range []string{"cmd/batuta", "engines", "superpeer"} {
+		if _, err := os.Stat(dir + "/go.mod"); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, file := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, engine := range []string{"go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/hashicorp/consul/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
-			if strings.Contains(string(text), engine) {
-				t.Errorf("%s names %s, which only a module of its own may", file, engine)
+		for _, library := range []string{"github.com/hashicorp/memberlist", "github.com/miekg/dns", "github.com/rogpeppe/go-internal", "go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/hashicorp/consul/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
+			if strings.Contains(string(text), library) {
+				t.Errorf("%s names %s, which only a module of its own may", file, library)
 			}
 		}
 	}

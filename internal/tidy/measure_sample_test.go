@@ -43,7 +43,9 @@ func TestMeasure(t *testing.T) {
 		{"one", "p"}:             4.1,
 		{"lines", "the module"}:  51,
 		{"who", "other"}:         4.1, // of 20 times 12 words and 1
-		{"files", "other"}:       0,
+		{"files", "other"}:       1,
+		{"lines", "other"}:       22,
+		{"public", "other"}:      0,
 	} {
 		if got[f] != want {
 			t.Errorf("%s of %s: %v, not %v", f.bar, f.of, got[f], want)

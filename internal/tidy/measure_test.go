@@ -21,16 +21,15 @@ import (
 
 // A room is the source of one package, without its tests.
 type room struct {
-	dir   string // below the root of the repository, with slashes
-	inner bool   // it belongs to a module below the main module: only its comments are measured
-	files map[string]*ast.File
-	set   *token.FileSet
-	words comments
-	lines int
+	dir    string // below the root of the repository, with slashes
+	module string // the directory of its module; "the module" is the main module
+	files  map[string]*ast.File
+	set    *token.FileSet
+	words  comments
+	lines  int
 }
 
-// measure gives every figure of the tree that a bar is about: that of the main module, and the
-// words of comments in all modules.
+// measure gives every figure of the tree that a bar is about, of all modules.
 func measure(t *testing.T, root string) map[figure]float64 {
 	t.Helper()
 	figures := map[figure]float64{}
@@ -43,19 +42,16 @@ func measure(t *testing.T, root string) map[figure]float64 {
 		if r.words.all < fewWords {
 			small.add(r.words)
 		}
-		if r.inner {
-			continue
-		}
 		name := r.dir
 		if name == "." {
 			name = "batuta"
 			figures[module("root")] = float64(len(r.files))
 		}
-		if r.public() {
+		if r.public() && r.module == "the module" {
 			figures[module("public")]++
 		}
 		if !r.kit() {
-			figures[module("lines")] += float64(r.lines)
+			figures[figure{"lines", r.module}] += float64(r.lines)
 		}
 		figures[figure{"files", name}] = float64(len(r.files))
 		figures[figure{"loop", name}] = float64(r.loop())
@@ -92,8 +88,13 @@ func rooms(t *testing.T, root string) []*room {
 		}
 		dir := path.Dir(rel)
 		if found[dir] == nil {
-			inner := slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(rel, m) })
-			found[dir] = &room{dir: dir, inner: inner, files: map[string]*ast.File{}, set: token.NewFileSet()}
+			module := "the module"
+			for _, m := range modules { // those below another come after it
+				if strings.HasPrefix(rel, m) {
+					module = strings.TrimSuffix(m, "/")
+				}
+			}
+			found[dir] = &room{dir: dir, module: module, files: map[string]*ast.File{}, set: token.NewFileSet()}
 		}
 		return found[dir].add(path.Base(rel), file)
 	})

@@ -22,7 +22,9 @@ var modules = map[string]string{
 	"":           "github.com/batuta-dev/batuta",
 	"adapters":   "github.com/batuta-dev/batuta/adapters",
 	"clients/go": "github.com/batuta-dev/batuta/clients/go",
+	"cmd/batuta": "github.com/batuta-dev/batuta/cmd/batuta",
 	"engines":    "github.com/batuta-dev/batuta/engines",
+	"superpeer":  "github.com/batuta-dev/batuta/superpeer",
 }
 
 func main() {

@@ -99,7 +99,9 @@ var command = sync.OnceValue(func() string {
 		log.Fatal(err)
 	}
 	program := filepath.Join(dir, "batuta")
-	if said, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/batuta-dev/batuta/cmd/batuta").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/batuta")
+	build.Dir = "../../.." // a module of its own
+	if said, err := build.CombinedOutput(); err != nil {
 		log.Fatalf("go build: %v\n%s", err, said)
 	}
 	return program

@@ -1,19 +1,17 @@
 package lab_test
 
 import (
+	"math"
 	"os"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/batuta-dev/batuta/internal/superpeer/lab"
-	"github.com/batuta-dev/batuta/internal/superpeer/live"
 )
 
-// TestALiveOverlayComesCloseToKMedoids plays in virtual time the overlay of
-// TestALiveOverlayKeepsItsPromises of package live, with the same crashes.
-func TestALiveOverlayComesCloseToKMedoids(t *testing.T) {
-	f, err := os.Open("../live/testdata/rtt20.csv")
+// TestKMedoidsOfTheLiveOverlay computes the figure with which TestALiveOverlayComesCloseToKMedoids
+// of the command's package live compares an overlay of real members.
+func TestKMedoidsOfTheLiveOverlay(t *testing.T) {
+	f, err := os.Open("../../../cmd/batuta/internal/live/testdata/rtt20.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,24 +20,12 @@ func TestALiveOverlayComesCloseToKMedoids(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nodes, rounds, fraction, capacity, seed = 40, 90, 0.05, 40, 1
-	var r *live.Report
-	synctest.Test(t, func(t *testing.T) {
-		r, err = live.Run(t.Context(), live.Options{
-			RTT: m, Nodes: nodes, Fraction: fraction, Capacity: capacity, Rounds: rounds, Seed: seed, Quick: true,
-			Kills: []live.Kill{{At: rounds - 60, Supers: 1}, {At: rounds - 45, Share: 0.1}},
-		})
-		time.Sleep(time.Minute) // for memberlist to notice
-	})
+	const nodes, fraction, capacity, seed, want = 40, 0.05, 40, 1, 34.683
+	mean, err := lab.KMedoidsMean(lab.Options{RTT: m.Spread(nodes, seed), Fraction: fraction, Capacity: capacity, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
-	best, err := lab.KMedoidsMean(lab.Options{RTT: m.Spread(nodes, seed), Fraction: fraction, Capacity: capacity, Seed: seed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("the mean round trip is %.1f ms, %.2f × k-medoids", r.Mean, r.Mean/best)
-	if r.Mean > 1.7*best {
-		t.Errorf("the mean round trip is %.1f ms, want at most 1.7 × k-medoids, which has %.1f", r.Mean, best)
+	if math.Abs(mean-want) > 0.001 {
+		t.Errorf("k-medoids has a mean round trip of %.3f ms, want %.3f", mean, want)
 	}
 }

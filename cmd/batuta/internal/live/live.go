@@ -16,9 +16,9 @@ import (
 	"time"
 
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
 	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
 
 // Options describe a run. The zero value of each field is its default.
@@ -140,9 +140,9 @@ func (o Options) defaults() (Options, error) {
 // group is all nodes of a run, by host.
 type group struct {
 	o         Options
-	net       *fabric.Fabric
+	net       *superpeertest.Network
 	members   []*superpeer.Member // nil: killed
-	wires     []*fabric.Transport
+	wires     []*superpeertest.Transport
 	cfg       rules.Config
 	homes     []int // by host, a round ago; -1: not served
 	orphans   []int
@@ -163,9 +163,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	began := time.Now()
-	g := &group{o: o, rng: rules.Draw(o.Seed), members: make([]*superpeer.Member, o.Nodes), wires: make([]*fabric.Transport, o.Nodes)}
+	g := &group{o: o, rng: rules.Draw(o.Seed), members: make([]*superpeer.Member, o.Nodes), wires: make([]*superpeertest.Transport, o.Nodes)}
 	g.cfg = rules.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity}.Defaults()
-	g.net = fabric.New(func(a, b int) time.Duration {
+	g.net = superpeertest.NewNetwork(func(a, b int) time.Duration {
 		return time.Duration(float64(o.RTT.RTT(a, b)) * float64(time.Millisecond))
 	})
 	if o.Loss > 0 || o.Late > 0 {
@@ -437,7 +437,7 @@ func (g *group) enter(ctx context.Context, i int) (err error) {
 		ID: strconv.Itoa(i), Membership: g.o.Membership, Transport: g.wires[i], Seed: rules.Mix(g.o.Seed) + uint64(i),
 	}
 	if i > 0 {
-		c.Join = []string{fabric.Address(int(rules.Mix(uint64(i))%uint64(min(i, joining))) / joining)}
+		c.Join = []string{superpeertest.Address(int(rules.Mix(uint64(i))%uint64(min(i, joining))) / joining)}
 	}
 	if g.members[i], err = superpeer.Join(ctx, c); err != nil {
 		return fmt.Errorf("node %d: %w", i, err)

@@ -1,6 +1,6 @@
-// Package fabric is a network in memory for overlays of many nodes in a process: it imposes round
+// Package superpeertest is a network in memory for overlays of many nodes in a process: it imposes round
 // trips, can lose and delay packets, and can be partitioned. Its transports are memberlist's.
-package fabric
+package superpeertest
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Fabric connects hosts, numbered from 0, with imposed round trips.
-type Fabric struct {
+// Network connects hosts, numbered from 0, with imposed round trips.
+type Network struct {
 	rtt func(a, b int) time.Duration
 
 	mu    sync.RWMutex
@@ -23,34 +23,34 @@ type Fabric struct {
 	fate  func(a, b int) (lost bool, late time.Duration)
 }
 
-// New makes a network in which a packet from a to b takes half of rtt(a, b). rtt must be
+// NewNetwork makes a network in which a packet from a to b takes half of rtt(a, b). rtt must be
 // safe for concurrent use.
-func New(rtt func(a, b int) time.Duration) *Fabric {
-	return &Fabric{rtt: rtt, hosts: map[string]*Transport{}}
+func NewNetwork(rtt func(a, b int) time.Duration) *Network {
+	return &Network{rtt: rtt, hosts: map[string]*Transport{}}
 }
 
 // Cut separates hosts a and b if apart(a, b) is true, until the next call; nil ends all cuts. apart
 // must be symmetric and safe for concurrent use.
-func (f *Fabric) Cut(apart func(a, b int) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cut = apart
+func (n *Network) Cut(apart func(a, b int) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut = apart
 }
 
 // Disturb makes fate decide for each packet from host a to host b whether it is lost, and by how
 // much it is late. nil ends that. Streams are not disturbed: TCP resends lost data. fate must be
 // safe for concurrent use.
-func (f *Fabric) Disturb(fate func(a, b int) (lost bool, late time.Duration)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fate = fate
+func (n *Network) Disturb(fate func(a, b int) (lost bool, late time.Duration)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fate = fate
 }
 
 // disturbed returns the decision of fate for a packet.
-func (f *Fabric) disturbed(a, b int) (lost bool, late time.Duration) {
-	f.mu.RLock()
-	fate := f.fate
-	f.mu.RUnlock()
+func (n *Network) disturbed(a, b int) (lost bool, late time.Duration) {
+	n.mu.RLock()
+	fate := n.fate
+	n.mu.RUnlock()
 	if fate == nil {
 		return false, 0
 	}
@@ -75,34 +75,34 @@ const (
 const header = 28
 
 // Transport connects a host. It replaces a host that is connected already.
-func (f *Fabric) Transport(host int) *Transport {
+func (n *Network) Transport(host int) *Transport {
 	t := &Transport{
-		fabric: f, host: host, addr: &net.UDPAddr{IP: ip(host), Port: port},
+		network: n, host: host, addr: &net.UDPAddr{IP: ip(host), Port: port},
 		packets: make(chan *memberlist.Packet, packetQueue), streams: make(chan net.Conn, streamQueue),
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.hosts[Address(host)] = t
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hosts[Address(host)] = t
 	return t
 }
 
 // reach returns the transport at addr for t: nil if there is none or the network is cut.
-func (f *Fabric) reach(t *Transport, addr string) (to *Transport, cut bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	to = f.hosts[addr]
+func (n *Network) reach(t *Transport, addr string) (to *Transport, cut bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	to = n.hosts[addr]
 	if to == nil || to.down.Load() || t.down.Load() {
 		return nil, false
 	}
-	if f.cut != nil && f.cut(t.host, to.host) {
+	if n.cut != nil && n.cut(t.host, to.host) {
 		return nil, true
 	}
 	return to, false
 }
 
-// Transport is the connection of a host to a [Fabric], a [memberlist.NodeAwareTransport].
+// Transport is the connection of a host to a [Network], a [memberlist.NodeAwareTransport].
 type Transport struct {
-	fabric  *Fabric
+	network *Network
 	host    int
 	addr    *net.UDPAddr
 	packets chan *memberlist.Packet
@@ -118,12 +118,12 @@ func (t *Transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) { retur
 func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	now := time.Now()
 	t.sent.Add(uint64(len(b)) + header)
-	if to, _ := t.fabric.reach(t, addr); to != nil {
-		lost, late := t.fabric.disturbed(t.host, to.host)
+	if to, _ := t.network.reach(t, addr); to != nil {
+		lost, late := t.network.disturbed(t.host, to.host)
 		if lost {
 			return now, nil
 		}
-		way := t.fabric.rtt(t.host, to.host)/2 + late
+		way := t.network.rtt(t.host, to.host)/2 + late
 		p := &memberlist.Packet{Buf: append([]byte(nil), b...), From: t.addr, Timestamp: now.Add(way)}
 		time.AfterFunc(way, func() { to.take(p) })
 	}
@@ -153,7 +153,7 @@ var (
 )
 
 func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	to, cut := t.fabric.reach(t, addr)
+	to, cut := t.network.reach(t, addr)
 	switch {
 	case cut:
 		time.Sleep(timeout)
@@ -161,7 +161,7 @@ func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 	case to == nil:
 		return nil, errRefused
 	}
-	time.Sleep(t.fabric.rtt(t.host, to.host))
+	time.Sleep(t.network.rtt(t.host, to.host))
 	here, there := net.Pipe()
 	// The receiver may end meanwhile.
 	if err := here.SetDeadline(time.Now().Add(timeout)); err != nil {

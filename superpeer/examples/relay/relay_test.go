@@ -1,10 +1,11 @@
-package examples
+package main
 
 import (
 	"bufio"
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +13,7 @@ import (
 	"time"
 )
 
-// relayNode is a node of examples/relay.
+// relayNode is a process of this example.
 type relayNode struct {
 	id   string
 	cmd  *exec.Cmd
@@ -97,7 +98,10 @@ func await(t *testing.T, what string, nodes []*relayNode, again func(), holds fu
 }
 
 func TestRelay(t *testing.T) {
-	program := built(t, "relay")
+	program := filepath.Join(t.TempDir(), "relay")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	founder := startRelay(t, program, "n0")
 	nodes := []*relayNode{founder}
 	await(t, "it is ready", nodes, func() {}, func(n *relayNode) bool { return n.last("ready ") != "" })

@@ -2,7 +2,7 @@
 // the typed lines to its super peer, which sends them to the rest of the super peers, and each
 // super peer to its clients. When a super peer dies its clients go on with a different super peer.
 //
-//	go run ./examples/relay -id b -listen 127.0.0.1:7601 -join 127.0.0.1:7600 # the first without -join
+//	go run ./superpeer/examples/relay -id b -listen 127.0.0.1:7601 -join 127.0.0.1:7600 # the first without -join
 package main
 
 import (

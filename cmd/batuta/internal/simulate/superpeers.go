@@ -12,10 +12,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/batuta-dev/batuta/cmd/batuta/internal/live"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 	"github.com/batuta-dev/batuta/internal/superpeer/lab"
-	"github.com/batuta-dev/batuta/internal/superpeer/live"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/spf13/cobra"
 )
