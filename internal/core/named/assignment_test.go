@@ -119,6 +119,23 @@ func TestASilentMemberIsReplacedWhenItsTimeHasPassed(t *testing.T) {
 	}
 }
 
+// What a member has reported that it holds is not waited for while it is down or silent.
+func TestAMemberThatIsNotReceivedTakesNoSeat(t *testing.T) {
+	for what, ends := range map[string]func(*cluster){
+		"down":   func(c *cluster) { c.crash("1") },
+		"silent": func(c *cluster) { c.cut[[2]election.ID{"1", "3"}] = true },
+	} {
+		c := newLedCluster(t, 3, "3", 9)
+		c.leadAll(2, "3") // all members report what they hold
+		c.run(time.Second)
+		ends(c)
+		c.run(4 * time.Second)
+		if n := len(c.members["2"].leads) + len(c.members["3"].leads); n != 9 {
+			t.Errorf("%s: the others lead %d of 9", what, n)
+		}
+	}
+}
+
 // A newcomer gets its share, each name when the work for it has stopped.
 func TestAHandOverWaitsForTheWork(t *testing.T) {
 	c := newCluster(t, 3)

@@ -176,7 +176,8 @@ func (k *contest) seat(i int) *seat {
 }
 
 // busy counts the members that lead a seat of the name, including a seat that it no longer has,
-// and those that still work for a seat they have lost, as after a partition.
+// and those that still work for a seat they have lost, as after a partition. A member that is
+// silent or down counts again when it is received: what it has reported may still be so.
 func (k *contest) busy() (n int) {
 	for _, s := range k.seats {
 		if s.leader != election.None {
@@ -184,7 +185,7 @@ func (k *contest) busy() (n int) {
 		}
 	}
 	for i := range k.candidates {
-		if can := &k.candidates[i]; can.held > 0 && !k.sits(can.of.id) {
+		if can := &k.candidates[i]; can.held > 0 && !can.of.silent && !can.of.down && !k.sits(can.of.id) {
 			n++
 		}
 	}

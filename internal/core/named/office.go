@@ -179,7 +179,6 @@ func (o *office) free(p *peer, why string, cause election.Cause) {
 	}
 	for _, k := range o.contests.ordered() {
 		if can := k.candidate(p); can != nil && can.held > 0 {
-			can.held = 0
 			o.lookAt(k)
 		}
 		for _, s := range k.seats {
