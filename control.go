@@ -134,8 +134,8 @@ func (b *bounded[T]) call(ctx context.Context, what string, timeout time.Duratio
 }
 
 // SetMeta replaces the pairs that this member publishes; see
-// [Config.Meta]. Pairs whose keys begin with "batuta." are those of batuta's packages, such as the
-// times of batutacron: they stay. An empty value removes one. Each member that is reached receives them, and
+// [Config.Meta]. Keys that begin with "batuta." belong to batuta's packages, such as the times of
+// batutacron: SetMeta keeps their pairs, and an empty value removes one. Each member that is reached receives them, and
 // the rest once they are reached. They are not stored: the next process with this id publishes
 // its own [Config.Meta]. It returns when this member has taken it up, with what is wrong
 // with pairs, ctx's error, or [ErrClosed].

@@ -159,8 +159,8 @@ func (c *stance) Standing() election.Eligibility {
 	return election.Eligible
 }
 
-// reachesMajority reports whether this member and the connected voters are a majority, without those
-// whose messages it ignores, so that a leader may hand over to this member.
+// reachesMajority reports whether this member and the connected voters are a majority, so that a
+// leader may hand over to this member. Voters that are barred do not count: it ignores their messages.
 func (c *stance) reachesMajority() bool {
 	for _, voters := range c.roster.majorities() {
 		reached := 0

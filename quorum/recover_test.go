@@ -46,7 +46,7 @@ func TestARecoveredMemberLeadsAlone(t *testing.T) {
 	}
 }
 
-// A disk of before a recovery whose member is on no list since: the member is informed why it takes
+// A disk of before a recovery, of a member that is on no list since: the member is informed why it takes
 // no part, and does not count the recovered one as a voter that it reaches.
 func TestADiskOfBeforeARecoveryIsInformed(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

@@ -146,8 +146,8 @@ func configuredMembers(c *machine.Config) []election.Member {
 	return list
 }
 
-// found creates a cluster of the configured members, whose epochs are above those that this member
-// has on disk of another algorithm. No message is sent before that is on disk: see start.
+// found creates a cluster of the configured members. Its epochs are above those that this member has
+// on disk of another algorithm. No message is sent before that is on disk: see start.
 func (c *replica) found() error {
 	members := configuredMembers(&c.cfg)
 	if len(members) > MaxMembers {

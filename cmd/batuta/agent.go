@@ -302,9 +302,9 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 		a.beside(a.node)
 	}
 	hooked := a.flags.hooks.follow(a.node, a.pod, !a.job.reports(), a.log)
-	told := tellManager(a)
+	manager := tellManager(a)
 	err := a.wait(signals)
-	told.Stopping() // a manager that has ended needs no notice; its watchdog is served until the end
+	manager.Stopping() // one that has ended needs no notice; its watchdog is served until the end
 
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime+a.job.parting()+a.flags.hooks.parting())
 	defer cancel()

@@ -149,7 +149,7 @@ func (c *cluster) thaw(m *member) error {
 	return m.process.cont()
 }
 
-// connect returns a client of m whose connection is open, before the clock runs.
+// connect returns a client of m with an open connection: the time of a request has no dialing in it.
 func (m *member) connect(ctx context.Context) (*api.Client, error) {
 	client, err := api.NewClient(m.http, api.Access{})
 	if err != nil {

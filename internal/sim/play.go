@@ -13,7 +13,7 @@
 //   - scene.go has the members and their disks, network.go their connections;
 //   - process.go and world.go step the members: they are the driver. join.go and named.go add
 //     newcomers and named elections;
-//   - play.go and faults.go do what a scenario says;
+//   - play.go and faults.go do what a scenario has;
 //   - rules.go, rules_besteffort.go and rules_quorum.go check each step. judge.go checks what must
 //     come in the end. history.go has the past that both need.
 package sim

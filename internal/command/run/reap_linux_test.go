@@ -18,7 +18,7 @@ import (
 
 func init() { programs["unreaping"], programs["reapless"] = unreaping, reapless }
 
-// unreaping is a guard that the kernel keeps for ever in each call that reaps a child. After some
+// unreaping is a guard that the kernel keeps forever in each call that reaps a child. After some
 // reads of /proc the kernel does that for seconds.
 func unreaping() {
 	if err := neverReap(); err != nil {
@@ -108,7 +108,7 @@ func TestAnEndIsReportedBeforeItIsReaped(t *testing.T) {
 	}
 }
 
-// reapless is an agent that the kernel keeps for ever in each call that reaps a child. It runs a
+// reapless is an agent that the kernel keeps forever in each call that reaps a child. It runs a
 // command twice, whatever ends the first run.
 func reapless() {
 	k := keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}}}
@@ -127,7 +127,7 @@ func reapless() {
 	fmt.Println("ends", err)
 }
 
-// Nor does an agent wait for its guard to be reaped: a command whose guard has died runs again at
+// Nor does an agent wait for its guard to be reaped: after the death of its guard a command runs again at
 // once, under a new guard.
 func TestADeadGuardIsReplacedBeforeItIsReaped(t *testing.T) {
 	mayHang(t)

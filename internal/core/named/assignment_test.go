@@ -396,7 +396,7 @@ func TestAFormerCoordinatorAsksNobody(t *testing.T) {
 	}
 }
 
-// A coordinator whose step takes longer than T is replaced, so a step fills so many names and no more.
+// A coordinator is replaced if a step takes longer than T. So a step fills so many names and no more.
 func TestAStepFillsSomeNames(t *testing.T) {
 	const names = 2*MaxFills + 9
 	c := newCluster(t, 3)

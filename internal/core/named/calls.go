@@ -45,7 +45,7 @@ func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
 	return c.finish()
 }
 
-// Resign gives names away, each to a further candidate if there is any.
+// Resign hands names over, each to a further candidate if there is any.
 func (c *Core) Resign(now time.Time, names ...string) []election.Action {
 	c.wake(now)
 	for _, name := range names {
@@ -107,7 +107,7 @@ func (c *Core) Request(now time.Time, r Request) (number uint64, actions []elect
 	return c.number, c.finish()
 }
 
-// act steps the member's own core as a request wants it.
+// act steps the member's own core as a request asks for it.
 func (c *Core) act(v verdict) {
 	if v.act.Kind != 0 {
 		c.forward(&v.act)

@@ -123,7 +123,7 @@ func (c *member) learn(s Seat) {
 	c.show(e, s.Cause)
 }
 
-// unspend forgets what this member has given up of a name, except in two cases. A seat of it is
+// unspend forgets what this member has resigned from of a name, except in two cases. A seat of it is
 // still assigned to this member; or it has no leader, under an epoch that this member may have
 // led. The coordinator may then have yet to receive the latest report, and receive an earlier
 // report first.

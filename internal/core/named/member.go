@@ -154,7 +154,7 @@ func (c *member) vouched(echo int64) {
 }
 
 // checkFit finds out whether this member may lead, and reports whether that has changed. If it may
-// not, it gives up what it leads.
+// not, it resigns what it leads.
 func (c *member) checkFit() (changed bool) {
 	fit := false
 	switch c.Standing() {
@@ -292,7 +292,7 @@ func (m *member) inFewWords() (like *claim, unlike map[string]bool) {
 	return &claim{Stands: true, Weight: how.Weight, Prefer: how.Prefer, Seats: how.Seats}, unlike
 }
 
-// usual is how this member stands for most names.
+// usual is the candidacy of this member for most names.
 func (m *member) usual() (most Candidacy) {
 	counts, last, n := map[Candidacy]int{}, Candidacy{}, 0
 	for _, how := range m.campaigns {
@@ -317,7 +317,7 @@ func (c Candidacy) compare(other Candidacy) int {
 	return cmp.Or(c.Weight-other.Weight, c.Seats-other.Seats, prefer[c.Prefer]-prefer[other.Prefer])
 }
 
-// unlike returns the names whose claim differs from the assignment, or from the default candidacy.
+// unlike returns the names with a claim that differs from the assignment, or from the default candidacy.
 func (m *member) unlike(like Candidacy) map[string]bool {
 	names, stood, held := map[string]bool{}, 0, 0
 	for _, e := range m.ordered() {

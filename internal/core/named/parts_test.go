@@ -15,7 +15,7 @@ func (c *cluster) frame(from, to election.ID, f *frame) {
 	m.step(election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Named, Election: "default", From: from, To: to, Token: m.view, Data: f.encode()}})
 }
 
-// A part reaches the parts that it stands on, and neither its owner nor itself.
+// A part reaches the parts below it, and neither its owner nor itself.
 func TestAPartCannotReachItsOwner(t *testing.T) {
 	owner := reflect.TypeFor[Core]()
 	for _, part := range []reflect.Type{reflect.TypeFor[ground](), reflect.TypeFor[member](), reflect.TypeFor[former](), reflect.TypeFor[office](), reflect.TypeFor[contests]()} {

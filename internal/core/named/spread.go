@@ -122,7 +122,7 @@ func (o *office) level() {
 	}
 }
 
-// even reports whether the shares alone prove that levelAll would find nothing.
+// even reports whether the shares by themselves prove that levelAll would find nothing.
 func (o *office) even() bool {
 	low, high := o.me.load, o.me.load
 	for _, p := range o.peers {

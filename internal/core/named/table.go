@@ -55,7 +55,7 @@ func (t *table) set(s Seat) *entry {
 	return e
 }
 
-// drop removes the entry of a seat that is gone, if there is any.
+// drop removes the entry of a seat that is no more, if there is any.
 func (t *table) drop(k key) {
 	seats := t.names[k.name]
 	i, found := place(seats, k.seat)

@@ -35,7 +35,7 @@ func newOffice(m *member, last *former, t election.Token) *office {
 // takeOver begins with the assignments that there are. All that is needed for them is made at
 // once: nothing is assigned meanwhile.
 func (o *office) takeOver() {
-	list, names, most := o.table.ordered(), len(o.names), len(o.peers)+1 // most stand for it, as a rule
+	list, names, most := o.table.ordered(), len(o.names), len(o.peers)+1 // most are candidates for it, as a rule
 	o.contests = contests{byName: make(map[string]*contest, names), order: make([]*contest, names)}
 	contests, candidates := make([]contest, names), make([]candidate, names*most)
 	seats, theirs := make([]seat, len(list)), make([]*seat, len(list))

@@ -139,7 +139,7 @@ func TestTracesInSpanish(t *testing.T) {
 	for _, what := range eval[[]string](b, with("async list => { const { doing } = await import('./shared/words.js'); return list.filter(x => doing(x) === x) }", slices.Sorted(maps.Keys(does)))) {
 		t.Errorf("%q has no Spanish word in internal/web/shared/words.js", what)
 	}
-	// Why a member is no candidate, as its status says it.
+	// Why a member is no candidate, as its status has it.
 	for _, why := range eval[[]string](b, with("async list => { const { reason } = await import('./shared/words.js'); return list.filter(x => reason(x) === x) }", []string{
 		"the cluster is paused until 2026-11-27T12:53:12Z: member 3 keeps leadership, alive or not; batuta resume ends that", "what it ran as leader 3:1 has not stopped yet",
 		"its first check has not ended yet", "it is a witness: it votes, and never leads", "it is set up to follow only", "it was asked to step down, and is a candidate again when a later leader's time ends, or no member leads",
