@@ -30,8 +30,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/web"
 )
 
-// served is the lab that all tests look at, until the last of them has ended: a start
-// compiles the simulator.
+// served is the lab that all tests look at, until the last of them has ended.
 var served struct {
 	process *process
 	address string

@@ -2,6 +2,8 @@ package browsertest
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/lab"
 )
 
 var dir string // for what is built
@@ -35,10 +39,30 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program is batuta, as "go build" makes it.
+// program is batuta as a release is: it carries the lab, which is compiled here, once for all tests.
 var program = sync.OnceValues(func() (string, error) {
+	files, err := lab.Build(context.Background())
+	if err != nil {
+		return "", err
+	}
+	built, err := filepath.Abs("../../lab/built") // as if "go generate" had written there
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for name := range files {
+		replace[filepath.Join(built, name)] = filepath.Join(dir, "built", name)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	files["overlay.json"] = overlay
+	if err := lab.Write(filepath.Join(dir, "built"), files); err != nil {
+		return "", err
+	}
 	file := filepath.Join(dir, "batuta")
-	build := exec.Command("go", "build", "-o", file, "./cmd/batuta")
+	build := exec.Command("go", "build", "-tags", "lab", "-overlay", filepath.Join(dir, "built", "overlay.json"), "-o", file, "./cmd/batuta")
 	build.Dir = "../../.." // its module
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -94,8 +118,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// line waits for a line that begins so, and gives its rest. The lab's simulator may have
-// to be compiled first.
+// line waits for a line that begins so, and gives its rest.
 func (p *process) line(t *testing.T, prefix string) string {
 	t.Helper()
 	for deadline := time.After(5 * time.Minute); ; {
