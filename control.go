@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 )
 
 // SetHealth reports whether this member is fit to lead: nil, as at first: it is; an
@@ -149,19 +149,15 @@ func (n *Node) MergeMeta(ctx context.Context, pairs map[string]string) error {
 	return n.links.setMeta(ctx, maps.Clone(pairs), true)
 }
 
-// ownKeys begins the metadata keys of batuta's packages.
-const ownKeys = "batuta."
-
 func (l *links) setMeta(ctx context.Context, pairs map[string]string, merge bool) error {
 	return l.try(ctx, func() error {
-		present, all := l.metas[l.id], map[string]string{}
-		for key, value := range present {
-			if key != readyKey && (merge || strings.HasPrefix(key, ownKeys)) {
-				all[key] = value
-			}
+		present := l.metas[l.id]
+		all := meta.OwnOf(present)
+		if merge {
+			maps.Copy(all, present)
 		}
 		maps.Copy(all, pairs)
-		maps.DeleteFunc(all, func(key, value string) bool { return value == "" && strings.HasPrefix(key, ownKeys) })
+		maps.DeleteFunc(all, meta.Removes)
 		if err := l.cfg.checkMeta(all); err != nil {
 			return err
 		}

@@ -45,8 +45,8 @@ type Job struct {
 //
 // Each time is called for at most once, if members agree on the leader: before the call, it is published to all members in
 // the node's metadata, under "batuta.tick." and the name, and a call that was cut short is not repeated. If a leader ends
-// before the others have received it, the next may repeat the call. [batuta.Node.SetMeta] removes that pair, and
-// [batuta.Node.MergeMeta] keeps it; there is room for a dozen jobs, and Run ends with an error without room. A published time
+// before the others have received it, the next may repeat the call. [batuta.Node.SetMeta] and
+// [batuta.Node.MergeMeta] keep that pair; there is room for a dozen jobs, and Run ends with an error without room. A published time
 // that is more than an hour ahead of the wall clock comes from a wrong clock, and does not count until it is less.
 //
 // CRON_TZ needs the IANA time zones: a program for an image or a system without them imports time/tzdata.

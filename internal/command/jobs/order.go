@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
@@ -85,9 +86,8 @@ func (b *Book) room(mark string) error {
 // SetMeta replaces the metadata that the member publishes besides jobs.
 func (b *Book) SetMeta(ctx context.Context, pairs map[string]string) error {
 	b.mu.Lock()
-	n, all := max(len(b.lines), len(b.own)), with(b.meta, "")
+	n, all := max(len(b.lines), len(b.own)), meta.OwnOf(b.meta)
 	b.mu.Unlock()
-	maps.DeleteFunc(all, func(key, value string) bool { return value == "" || !strings.HasPrefix(key, "batuta.") })
 	maps.Copy(all, pairs)
 	if err := election.CheckMeta(all); err != nil {
 		return err

@@ -107,6 +107,13 @@ func TestMetadataOfClientsStandsBesideThatOfJobs(t *testing.T) {
 		if meta := status.Members[0].Meta; len(meta) != 3 || meta["url"] != "x" || meta["batuta.http"] == "" || toldTick(meta[TicksKey], markOf("a")).IsZero() {
 			t.Errorf("%q", meta)
 		}
+		if err := n.SetMeta(t.Context(), map[string]string{"batuta.http": ""}); err != nil {
+			t.Fatal(err)
+		}
+		status, _ = n.Status(t.Context())
+		if meta := status.Members[0].Meta; len(meta) != 1 || meta[TicksKey] == "" {
+			t.Errorf("%q: an empty value does not remove a key of batuta's", meta)
+		}
 	})
 }
 
