@@ -393,6 +393,7 @@ func (m *elector) take(why string) {
 	m.tenure.Claim(m.seen.Next(m.cfg.Self, m.tenure.Held(), &m.disk), m.now)
 	m.seen.See(m.tenure.Next().Epoch)
 	m.note("claims", m.cfg.Self.ID, m.tenure.Next(), why)
+	m.countSide()
 	m.save()
 }
 

@@ -63,13 +63,21 @@ func (m *crew) takeLead() {
 		if peer.link {
 			m.setState(i, election.StateUp) // our own link counts, not the last leader's report
 		}
-		peer.mayFollow = !peer.down && peer.state != election.StateUnreachable && peer.state != election.StateDown
 	}
 	if m.cfg.NoDetector {
 		return
 	}
 	m.detector.Beat(m.now)
 	m.alarms.Wake(m.now)
+}
+
+// countSide records which members may come to acknowledge the leadership that this member claims. A
+// member that it reaches only while the claim is written has not answered before it, and may have a
+// leader.
+func (m *crew) countSide() {
+	m.others(func(_ int, peer *member) {
+		peer.mayFollow = !peer.down && peer.state != election.StateUnreachable && peer.state != election.StateDown
+	})
 }
 
 // acked handles an acknowledgement. The stamp is ours, come back.

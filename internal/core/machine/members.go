@@ -14,7 +14,7 @@ type member struct {
 	incarnation uint64
 	state       election.MemberState // as last notified
 	down        bool                 // counts as gone until it is received again
-	mayFollow   bool                 // up when this member's leadership began, and not lost since: it may come to acknowledge that
+	mayFollow   bool                 // up when this member claimed its leadership, and not lost since: it may come to acknowledge that
 	eligibility election.Eligibility // why it is no candidate, as it last reported
 	saidAt      time.Time            // when it reported that itself
 	polled      bool                 // it is asked whether that still holds
