@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"internal/api/journal":          {},
 	"internal/api/reply":            {"internal/web"},
 	"internal/command/algorithm":    {"election", "election/bully", "election/ring", "quorum"},
-	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/command/jobs", "internal/command/lock", "internal/net/security", "quorum"},
+	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/command/jobs", "internal/command/lock", "internal/core/meta", "internal/net/security", "quorum"},
 	"internal/command/checking":     {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
 	"internal/command/cli":          {"election", "internal/api", "internal/api/access", "internal/command/hooks", "internal/command/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":      {"", "internal/api"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 )
 
 func newMembersCommand(e cli.Env) *cobra.Command {
@@ -27,7 +29,8 @@ func newMembersCommand(e cli.Env) *cobra.Command {
 The states are those that the leader publishes. LAST SEEN is when the agent asked last received a
 message from a member; it is "-" between two followers, which exchange none while idle. EPOCH is
 that of the last token that a member acknowledged: "-" is one that the agent asked did not learn.
-MARK marks the leader, and the member asked. METADATA is what members publish (--meta).`,
+MARK marks the leader, and the member asked. METADATA is what members publish (--meta),
+without the keys of batuta's own; --json has them.`,
 		Example: "  batuta members --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *Command, c *api.Client) error {
 		if a.json {
@@ -42,7 +45,7 @@ MARK marks the leader, and the member asked. METADATA is what members publish (-
 // printMembers prints the members of a status.
 func (a *Command) printMembers(s api.Status) error {
 	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	head, publishes := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tELIGIBILITY\tEPOCH\tLAST SEEN", slices.ContainsFunc(s.Members, func(m api.Member) bool { return len(m.Meta) > 0 })
+	head, publishes := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tELIGIBILITY\tEPOCH\tLAST SEEN", slices.ContainsFunc(s.Members, func(m api.Member) bool { return metadata(m.Meta) != "" })
 	reaps := slices.ContainsFunc(s.Members, func(m api.Member) bool { return !m.ReapedAt.IsZero() })
 	if reaps {
 		head += "\tREMOVED IN"
@@ -66,11 +69,18 @@ func (a *Command) printMembers(s api.Status) error {
 			fmt.Fprintf(out, "\t%v", max(time.Until(m.ReapedAt.Time), 0).Round(time.Second))
 		}
 		if publishes {
-			fmt.Fprintf(out, "\t%s", cmp.Or(api.Pairs(m.Meta), "-"))
+			fmt.Fprintf(out, "\t%s", cmp.Or(metadata(m.Meta), "-"))
 		}
 		fmt.Fprintln(out)
 	}
 	return out.Flush()
+}
+
+// metadata formats metadata, without that of batuta's packages.
+func metadata(pairs map[string]string) string {
+	pairs = maps.Clone(pairs)
+	maps.DeleteFunc(pairs, func(key, _ string) bool { return meta.IsOwn(key) })
+	return api.Pairs(pairs)
 }
 
 // mark is what a table marks a member with: as the leader, and as the member asked.

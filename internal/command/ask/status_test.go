@@ -74,3 +74,18 @@ func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 		t.Errorf("an unknown epoch is shown as %s", epoch)
 	}
 }
+
+func TestTheMetadataOfBatutaItselfIsNotShown(t *testing.T) {
+	var b strings.Builder
+	a := Command{Env: cli.Env{Stdout: &b}}
+	one := api.Member{ID: "1", Meta: map[string]string{"batuta.ticks": "AAAA"}}
+	two := api.Member{ID: "2", Meta: map[string]string{"batuta.ticks": "AAAA", "zone": "b"}}
+	for _, list := range [][]api.Member{{one}, {one, two}} {
+		if err := a.printMembers(api.Status{Members: list}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := b.String(); strings.Contains(s, "AAAA") || strings.Count(s, "METADATA") != 1 || !strings.HasSuffix(s, "  zone=b\n") {
+		t.Errorf("%s", s)
+	}
+}
