@@ -134,7 +134,7 @@ func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string
 		}
 	}
 	if !s.answerLeader(w, l, v.Token, of.Leader) {
-		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q", s.node.ID(), v.Election)
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q; batuta explain --election %[2]s prints why", s.node.ID(), v.Election)
 	}
 }
 

@@ -66,9 +66,12 @@ func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 		answered = s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
 	}
 	if !answered {
-		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader"+seeStatus, s.node.ID())
 	}
 }
+
+// seeStatus ends the answer of a member without a leader.
+const seeStatus = "; batuta status prints why"
 
 // answerLeader answers with l, the leader by token, unless leader returns a different token by
 // then.
@@ -85,10 +88,10 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case answerWhile(w, is, func() bool { return s.node.Leader().Defined() }):
 	case st.StandingWhy != "":
-		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and does not stand itself since %s (%s): %s",
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and is no candidate since %s (%s): %s",
 			st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, st.StandingWhy)
 	default:
-		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader", st.ID)
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader"+seeStatus, st.ID)
 	}
 }
 

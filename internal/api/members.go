@@ -229,7 +229,7 @@ func leaderOf(v batuta.View) Leader {
 
 func whoIs(v batuta.View) string {
 	if !v.Defined() {
-		return "; no leader is known"
+		return "; no leader is known" + seeStatus
 	}
 	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
 }
@@ -248,7 +248,7 @@ func (m member) leadsNot(w http.ResponseWriter, r *http.Request) {
 				up++
 			}
 		}
-		who += fmt.Sprintf(": %d of %d voters are reached here, and to elect one takes more than half", up, len(voters))
+		who = fmt.Sprintf("; no leader is known: %d of %d voters are reached here, and to elect one takes more than half", up, len(voters))
 	}
 	reply.Fail(w, http.StatusConflict, "member %s is not the leader%s", m.node.ID(), who)
 }

@@ -234,7 +234,7 @@ func TestAnswers(t *testing.T) {
 		body string
 	}{
 		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
-		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
+		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader; batuta status prints why"}`},
 		{"views", follower, call{path: "/v1/views"}, 200, `[{"id":"3","address":"127.0.0.1:7403","leader":"5","epoch":7,"token":"7:5","round_trip":0.00025},{"id":"4","address":"127.0.0.1:7404","leader":null,"token":null,"round_trip":0.001},{"id":"5","address":"127.0.0.1:7405","leader":null,"token":null,"error":"member 5 at 127.0.0.1:7405 does not answer"}]`},
 		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","standing":"unsaved","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z","linked":false},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","standing":"eligible","epoch":0,"last_seen":null,"linked":true,"refusal":"times: here and there"}]`},
 		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
@@ -242,7 +242,7 @@ func TestAnswers(t *testing.T) {
 		{"balancer, leader", leader, call{path: "/leader"}, 200, `{"leader":"3"}`},
 		{"alive", nobody, call{path: "/healthz"}, 200, `{"healthy":true}`},
 		{"ready", follower, call{path: "/readyz"}, 200, `{"ready":true,"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z"}`},
-		{"not ready", nobody, call{path: "/readyz"}, 503, `{"error":"member 3 knows no leader, and does not stand itself since 2026-01-02T03:04:05Z (unsaved): no room"}`},
+		{"not ready", nobody, call{path: "/readyz"}, 503, `{"error":"member 3 knows no leader, and is no candidate since 2026-01-02T03:04:05Z (unsaved): no room"}`},
 		{"sidecar", follower, call{path: "/", accept: "application/json"}, 200, `{"name":"5"}`},
 		{"sidecar, curl", follower, call{path: "/"}, 200, `{"name":"5"}`},
 		{"sidecar, nobody", nobody, call{path: "/", accept: "application/json"}, 200, `{"name":""}`},
@@ -464,7 +464,7 @@ func TestClient(t *testing.T) {
 	}
 	var l api.Leader
 	err = c.Get(t.Context(), "/v1/leader", &l)
-	if answer, ok := err.(*api.AnswerError); !ok || answer.Code != 503 || answer.Message != "member 3 knows no leader" {
+	if answer, ok := err.(*api.AnswerError); !ok || answer.Code != 503 || answer.Message != "member 3 knows no leader; batuta status prints why" {
 		t.Errorf("leader while there is none: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,9 +11,11 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -212,6 +214,8 @@ func Unread(err error) error {
 		return fmt.Errorf("%w; create it, or correct its name", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w; let this user (%d) read it", err, os.Geteuid())
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%w; name a file in it", err)
 	}
 	return err
 }
@@ -227,12 +231,17 @@ var values = map[string]string{
 	"uint64":   "give a whole number, 0 or more",
 }
 
+var number = regexp.MustCompile(`[0-9]+`)
+
 // badValue rewords a parser's error for the user.
-func badValue(v pflag.Value, err error) error {
+func badValue(v pflag.Value, given string, err error) error {
 	want, ours := values[v.Type()]
+	_, notTime := time.ParseDuration(number.ReplaceAllString(given, "1"))
 	switch {
 	case !ours:
 		return err
+	case v.Type() == "duration" && notTime == nil: // but the number is too high
+		return errors.New("too long: give a shorter time, such as 150ms")
 	case errors.Is(err, strconv.ErrRange):
 		return errors.New("out of range: " + want + " nearer to 0")
 	}
@@ -243,7 +252,7 @@ func badValue(v pflag.Value, err error) error {
 func FlagError(cmd *cobra.Command, err error) error {
 	var what string
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		what = fmt.Sprintf("--%s %q: %v", bad.GetFlag().Name, bad.GetValue(), badValue(bad.GetFlag().Value, bad.Unwrap()))
+		what = fmt.Sprintf("--%s %q: %v", bad.GetFlag().Name, bad.GetValue(), badValue(bad.GetFlag().Value, bad.GetValue(), bad.Unwrap()))
 	} else if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		kind, _ := pflag.UnquoteUsage(bare.GetFlag())
 		what = fmt.Sprintf("--%s needs a value: write --%[1]s %s", bare.GetFlag().Name, strings.ToUpper(kind))

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -106,7 +105,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 				continue
 			}
 			if err := setWords(f.Value, value); err != nil {
-				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, badValue(f.Value, err)))
+				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, badValue(f.Value, value, err)))
 			}
 			MarkSourced(f, name)
 			return
@@ -166,7 +165,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	}
 	for _, v := range e.values {
 		if err := f.Value.Set(v); err != nil {
-			return fmt.Errorf("%q: %w", v, badValue(f.Value, err))
+			return fmt.Errorf("%q: %w", v, badValue(f.Value, v, err))
 		}
 	}
 	MarkSourced(f, "file")
@@ -183,16 +182,15 @@ func hasFlag(cmd *cobra.Command, commands []string, name string) bool {
 
 // readConfig reads the YAML file at path: a mapping of flag names to values, or to lists of values.
 func readConfig(path string) ([]entry, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("config file: %w", Unread(err))
 	}
-	defer f.Close()
 	var doc yaml.Node
-	if err := yaml.NewDecoder(f).Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil // empty, or nothing but comments
-	} else if err != nil {
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("config file %s: %w", path, err)
+	} else if doc.IsZero() {
+		return nil, nil // empty, or nothing but comments
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
