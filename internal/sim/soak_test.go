@@ -81,7 +81,7 @@ func TestSoakTellsTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
+	rule := "once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"
 	if r.Violations == 0 || r.ByRule[rule] != r.Violations || len(r.Failing) != int(r.Violations) {
 		t.Errorf("an algorithm that does nothing: %d violations, by rule %v, seeds %v", r.Violations, r.ByRule, r.Failing)
 	}

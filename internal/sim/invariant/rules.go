@@ -38,18 +38,18 @@ func OrNone(t election.Token) string {
 
 // Leading: which member may lead, and when.
 const (
-	Takeover = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
-	Stands   = "nobody leads who only follows, or is unhealthy"
-	Founding = "nobody is the first leader of all before it has heard as many members as it is to wait for, nor who joins"
-	Work     = "nobody leads again while its earlier work runs"
+	Takeover = "no member claims while it receives a leader, or while another can confirm that leader"
+	Stands   = "no observer and no unhealthy member leads"
+	Founding = "the first leader of all has received as many members as it waits for, and has not joined"
+	Work     = "no member leads again while its earlier work runs"
 	Phases   = "a member's phase moves as the table of moves allows"
-	Overlap  = "nobody begins to lead while another's work runs, but after a crash, a freeze or a broken link between the two"
+	Overlap  = "no member begins to lead while another's work runs, except after a crash, a freeze or a broken link between the two"
 )
 
 // Members: which processes are members.
 const (
-	Member  = "nobody follows or leads who is no member as far as it knows"
-	OneList = "once faults stop, every connected group of live members comes to one list, and who was removed has gone"
+	Member  = "no process follows or leads that is no member as far as it knows"
+	OneList = "once faults stop, every connected group of live members comes to one list, and removed members have ended"
 )
 
 // Bounds: which resources a Machine may use.
@@ -70,17 +70,17 @@ const (
 
 // Named elections: which member leads a name, and how names are shared out.
 const (
-	NamedOnce   = "each seat of a named election is led by one member at a time: under quorum ever, else where nothing is broken between the two and their coordinator"
+	NamedOnce   = "each seat of a named election is led by one member at a time: with a quorum always, else where nothing is broken between the two and their coordinator"
 	NamedSeats  = "no more members lead a named election, or still work for it, than it has seats, where nothing is broken between them and their coordinator"
-	NamedRises  = "the epochs of each seat of a named election rise, at each member, and under quorum everywhere, where no two seats have one"
-	NamedLost   = "every lead of a named election is lost, once, before the next begins"
-	NamedLed    = "once faults stop, as many seats of each named election are led as have candidates, in bounded time, and everyone sees by whom"
-	NamedShares = "in calm no member's share of the named elections is more than one heaviest above another's who could take one, and who is preferred leads"
+	NamedRises  = "the epochs of each seat of a named election rise, at each member, and with a quorum everywhere, where no two seats have the same"
+	NamedLost   = "every leadership of a named election is lost, once, before the next begins"
+	NamedLed    = "once faults stop, as many seats of each named election are led as have candidates, in bounded time, and every member sees their leaders"
+	NamedShares = "without faults no member's share of the named elections exceeds that of another that could take one by more than the heaviest, and preferred members lead"
 )
 
 // The end: what must come once faults stop.
 const (
-	Converges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
-	Told      = "once faults stop, every member of a group in which each reaches each knows what the others tell of themselves, in bounded time"
+	Converges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"
+	Told      = "once faults stop, every member of a group in which each reaches each has what the others publish, in bounded time"
 	Endless   = "agreement lasts while nothing happens"
 )

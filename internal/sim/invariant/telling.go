@@ -10,11 +10,11 @@ import (
 // Order: when a member saves, notifies its watchers and sends messages.
 const (
 	Lost    = "every leadership is lost, once, before the next begins"
-	Tells   = "a leader has lost its lead before it sends what gives the lead away"
-	Saved   = "a token is on disk before any message or watcher is told of it"
-	Lower   = "nothing is done for a COORDINATOR or beat with a lower token"
-	Vouch   = "nobody believes a vouch that was longer on its way than any answer may be"
-	Stalled = "who was stopped for longer than T loses its leadership before it says anything"
+	Tells   = "a leader loses its leadership before it sends that leadership is free"
+	Saved   = "a token is on disk before any message or watcher has it"
+	Lower   = "nothing is done for a COORDINATOR or heartbeat with a lower token"
+	Vouch   = "no member accepts a confirmation that was longer on its way than any answer may be"
+	Stalled = "a member that was stopped for longer than T loses its leadership before it does anything else"
 )
 
 // GivesAway reports whether a receiver of m may assume that the leadership t is over. That

@@ -7,9 +7,9 @@ const (
 	Monotone = "the token never decreases at a running member, nor across an intact file"
 	Once     = "a token is claimed once, by the member that it names"
 	Claimed  = "a member's leader is one that has claimed that token, or undefined"
-	Asked    = "who starts claims above what every member it can reach has on disk"
-	Skip     = "epochs follow each other, but for those of claims given up before they were saved"
-	OneEpoch = "in calm an epoch names one leader"
+	Asked    = "a member that starts claims above what every member it can reach has on disk"
+	Skip     = "epochs follow each other, except those of claims withdrawn before they were saved"
+	OneEpoch = "without faults an epoch names one leader"
 )
 
 // givenUp is how many claims in a row a member may give up unsaved, at most.
