@@ -86,7 +86,7 @@ func (c *candidate) turn(ctx context.Context) (next time.Duration, err error) {
 	}
 	limit := ttl / 2
 	if c.held != nil {
-		limit = max(c.held.Left(), 50*time.Millisecond)
+		limit = max(c.held.Left()/2, 50*time.Millisecond) // there is time to ask once more
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -58,7 +58,7 @@ var leading = answer{State: "leading", Token: "1:1", ValidMS: 2000}
 // Work that has returned while it led is not run again, also if the agent's next answer is a loss.
 func TestWorkThatReturnedIsOver(t *testing.T) {
 	t.Parallel()
-	agent := script(t, leading, answer{State: "lost", Token: "1:1", Cause: "stalled", delay: time.Second}, answer{State: "leading", Token: "2:1", ValidMS: 2000})
+	agent := script(t, answer{State: "leading", Token: "1:1", ValidMS: 20_000}, answer{State: "lost", Token: "1:1", Cause: "stalled", delay: time.Second}, answer{State: "leading", Token: "2:1", ValidMS: 2000})
 	runs := 0
 	err := agent.Lead(t.Context(), "payroll", func(context.Context, *batutaclient.Leadership) error {
 		runs++
@@ -67,6 +67,24 @@ func TestWorkThatReturnedIsOver(t *testing.T) {
 	}, batutaclient.Options{})
 	if err != nil || runs != 1 {
 		t.Errorf("the work ran %d times, %v", runs, err)
+	}
+}
+
+// If an answer does not come, there is time to ask again before the leadership is over.
+func TestACallWithoutAnAnswerIsRepeated(t *testing.T) {
+	t.Parallel()
+	valid := answer{State: "leading", Token: "1:1", ValidMS: 4000}
+	agent := script(t, valid, answer{delay: time.Minute}, valid)
+	err := agent.Lead(t.Context(), "payroll", func(ctx context.Context, l *batutaclient.Leadership) error {
+		select {
+		case <-ctx.Done():
+			t.Error(context.Cause(ctx))
+		case <-time.After(4 * time.Second): // no answer is valid for so long
+		}
+		return nil
+	}, batutaclient.Options{})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

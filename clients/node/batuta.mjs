@@ -132,7 +132,7 @@ export class Agent {
         const asked = now()
         const body = { ttl: Math.round(ttl) + 'ms', ...(c.mine ? { candidacy: c.mine } : options) }
         if (c.owed && c.mine) body.released = true
-        const { turn, lost } = await this.#turn(c, path, body, c.held ? Math.max(c.held.left(), 50) : ttl / 2)
+        const { turn, lost } = await this.#turn(c, path, body, c.held ? Math.max(c.held.left() / 2, 50) : ttl / 2)
         let pause = PAUSE
         if (turn && turn.state !== 'waiting') {
           const valid = asked + turn.valid_ms * (1 - MARGIN)

@@ -136,10 +136,10 @@ class Agent:
                 if owed and mine:
                     body["released"] = True
                 try:
-                    turn = self.call("PUT", path, body, max(held.left(), 0.05) if held else ttl / 2)
+                    turn = self.call("PUT", path, body, max(held.left() / 2, 0.05) if held else ttl / 2)
                     mine, owed = turn["candidacy"], False
                 except socket.timeout:
-                    pass  # it may be frozen: what is valid stays so
+                    pass  # it may be frozen, or only this connection: what is valid stays so
                 except OSError as e:
                     lost = str(e)
                 except Refused as e:
