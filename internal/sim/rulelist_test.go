@@ -30,16 +30,16 @@ var ofToken = []rule{
 		Why: "A member without that answer would claim an epoch below one that a store has seen, and be refused."},
 	{Name: invariant.Skip, Where: "soak", Mutant: "leaves epochs out",
 		Why: "Epochs are finite. A member that raises them without need uses them up."},
-	{Name: invariant.OneEpoch, Where: "soak", Mutant: "forgets the epochs it hears of",
+	{Name: invariant.OneEpoch, Where: "soak", Mutant: "forgets the epochs it receives",
 		Why: "Users rely on this promise: without faults, an epoch has one leader."},
 }
 
 var ofTelling = []rule{
 	{Name: invariant.Lost, Where: "soak, explore", Mutant: "follows without telling of the loss",
 		Why: "A watcher starts work at the first event and stops it at the second. Without the pair, it works twice or forever."},
-	{Name: invariant.Tells, Where: "soak", Mutant: "says that it resigns before it has",
+	{Name: invariant.Tells, Where: "soak", Mutant: "reports that it resigns before it has",
 		Why: "A member that learns that leadership is free may take it. By then the work here must have been asked to stop."},
-	{Name: invariant.Saved, Where: "soak, explore", Mutant: "tells before it has saved",
+	{Name: invariant.Saved, Where: "soak, explore", Mutant: "announces before it has saved",
 		Why: "A token that was announced and is lost in a crash is claimed a second time."},
 	{Name: invariant.Lower, Where: "soak, explore", Mutant: "accepts a lower token",
 		Why: "A message that took long must not undo what came after it."},
@@ -52,20 +52,20 @@ var ofTelling = []rule{
 var ofLead = []rule{
 	{Name: invariant.Takeover, Where: "soak", Mutant: "forgets the vouching",
 		Why: "An election while the leader works interrupts that work without need."},
-	{Name: invariant.Stands, Where: "soak", Mutant: "an observer stands",
+	{Name: invariant.Stands, Where: "soak", Mutant: "an observer is a candidate",
 		Why: "An observer is configured never to lead. An unhealthy member would do the work badly."},
-	{Name: invariant.Founding, Where: "soak", Mutant: "founds a cluster alone",
+	{Name: invariant.Founding, Where: "soak", Mutant: "creates a cluster by itself",
 		Why: "Members that do not reach each other yet would each lead a cluster of their own, forever."},
 	{Name: invariant.Work, Where: "soak", Mutant: "forgets that its work runs",
 		Why: "Two runs of the work in a process share its files and connections."},
-	{Name: invariant.Phases, Where: "soak, explore", Mutant: "a leader that is removed goes without a word",
+	{Name: invariant.Phases, Where: "soak, explore", Mutant: "a leader that is removed ends without a message",
 		Why: "A move that is not in the table leads to a state that the code does not handle: a removed member that leads, a leader that follows without an event of its loss."},
 	{Name: invariant.Overlap, Where: "soak", Mutant: "claims while another's work runs",
 		Why: "An election exists to prevent that two leaders work at once."},
 }
 
 var ofMembers = []rule{
-	{Name: invariant.Member, Where: "soak with membership", Mutant: "follows a stranger",
+	{Name: invariant.Member, Where: "soak with membership", Mutant: "follows a process that is no member",
 		Why: "If a process that is no member leads or is followed, its removal has no effect."},
 	{Name: invariant.OneList, Where: "soak with membership", Mutant: "does not compare lists",
 		Why: "Members with different lists disagree, sooner or later, on the leader."},
@@ -92,13 +92,13 @@ var ofQuorum = []rule{
 }
 
 var ofNamed = []rule{
-	{Name: invariant.NamedOnce, Where: "soak with elections", Mutant: "named: a seat is given away before its leader has let go",
+	{Name: invariant.NamedOnce, Where: "soak with elections", Mutant: "named: a seat is reassigned before its leader has released it",
 		Why: "An election exists to prevent that two members do a shard's work at once."},
-	{Name: invariant.NamedSeats, Where: "soak with elections", Mutant: "named: who works on takes no seat",
+	{Name: invariant.NamedSeats, Where: "soak with elections", Mutant: "named: a member that works on takes no seat",
 		Why: "An election with slots is a semaphore. A leader too many overloads what it guards."},
-	{Name: invariant.NamedRises, Where: "soak with elections", Mutant: "named: a name's epochs begin anew",
+	{Name: invariant.NamedRises, Where: "soak with elections", Mutant: "named: a name's epochs begin again",
 		Why: "A store that fences by the token mistakes the later leader for the earlier."},
-	{Name: invariant.NamedLost, Where: "soak with elections", Mutant: "named: who is superseded is not told of as lost",
+	{Name: invariant.NamedLost, Where: "soak with elections", Mutant: "named: a superseded leadership is not reported as lost",
 		Why: "A watcher starts work at the first event and stops it at the second. Without the pair, it works twice or forever."},
 	{Name: invariant.NamedLed, Where: "soak with elections", Mutant: "named: a drained member is given names",
 		Why: "No work is done on a shard without a leader."},
@@ -107,9 +107,9 @@ var ofNamed = []rule{
 }
 
 var ofEnd = []rule{
-	{Name: invariant.Converges, Where: "soak, explore", Mutant: "leads although nobody acknowledges",
+	{Name: invariant.Converges, Where: "soak, explore", Mutant: "leads although no member acknowledges",
 		Why: "A cluster that never elects a leader breaks no rule of safety."},
-	{Name: invariant.Told, Where: "soak", Mutant: "does not ask for what members tell of themselves",
+	{Name: invariant.Told, Where: "soak", Mutant: "does not ask for what members publish",
 		Why: "A client is sent to a URL that is no longer the leader's."},
 	{Name: invariant.Endless, Where: "soak",
 		Why: "An agreement that the detector would undo is none, and a run has to end. There is no mutant: if agreements do not last, a check after the bound finds none, and the rule of agreement is broken."},
