@@ -21,7 +21,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/work/run"
 )
 
 // name is that of a guard's process.

@@ -23,7 +23,7 @@ tags=("v$version")
 while read -r folder; do # each module that others fetch
 	need "batuta v$version in $folder/go.mod" requires "$folder/go.mod"
 	tags+=("$folder/v$version")
-done < <(git ls-files '*/go.mod' | sed 's,/go.mod$,,' | grep -vE '(^|/)(internal|examples|packaging|tools)(/|$)')
+done < <(git ls-files '*/go.mod' | sed 's,/go.mod$,,' | grep -vE '(^|/)(internal/(testkit|\w+test)|examples|packaging|tools)(/|$)')
 for tag in "${tags[@]}"; do
 	[ -z "$push" ] || need "no tag $tag yet" test -z "$(git tag -l "$tag")"
 done

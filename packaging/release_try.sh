@@ -15,7 +15,7 @@ for _ in 1 2; do
 done
 git -C "$work/one" tag -d v9.8.7 >/dev/null
 cmp "$work/before" "$work/one/build/release/9.8.7/SHA256SUMS"
-for tag in v9.8.7 adapters/v9.8.7 clients/go/v9.8.7 cmd/batuta/v9.8.7 engines/v9.8.7 superpeer/v9.8.7; do
+for tag in v9.8.7 adapters/v9.8.7 clients/go/v9.8.7 cmd/batuta/v9.8.7 engines/v9.8.7 internal/command/v9.8.7 superpeer/v9.8.7; do
 	grep -q "^git push --atomic origin .*\b$tag\b" "$work/one.out"
 done
 grep -q "needs a heading '## 9.8.7 - " "$work/one.err"

@@ -20,12 +20,12 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/jobs"
 	"github.com/batuta-dev/batuta/internal/command/podlabel"
 	"github.com/batuta-dev/batuta/internal/command/resident"
-	"github.com/batuta-dev/batuta/internal/command/systemd"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/follow"
+	"github.com/batuta-dev/batuta/internal/work/jobs"
+	"github.com/batuta-dev/batuta/internal/work/systemd"
 	"github.com/spf13/cobra"
 )
 

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // interpreter skips a test where a language is not installed, except in CI.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 // A member is killed at system calls that write, sync or rename a file of its data directory, from its first

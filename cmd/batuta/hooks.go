@@ -12,9 +12,9 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/command/podlabel"
-	runner "github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
+	runner "github.com/batuta-dev/batuta/internal/work/run"
 	"github.com/spf13/pflag"
 )
 

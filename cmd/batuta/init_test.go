@@ -15,8 +15,8 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 // Three agents that get the written files, and nothing else that concerns the election, elect.

@@ -15,9 +15,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // newCompany is a cluster of processes that stand for many elections, each with a worker that

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 // A member with 64 open files still saves and lets members in while clients take all connections that they may.

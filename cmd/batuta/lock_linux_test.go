@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // newLocks is three agents without work of their own.

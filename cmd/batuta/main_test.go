@@ -22,12 +22,12 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
-	"github.com/batuta-dev/batuta/internal/command/systemd"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
+	"github.com/batuta-dev/batuta/internal/work/systemd"
 )
 
 // TestMain lets the test binary be batuta when it is called by that name: by the

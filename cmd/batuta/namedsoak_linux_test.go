@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // longestGap is how long a named election may be without work, what the machine held up not counted: processors that did

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 // notRun are the commands of pages that TestCommandsOfPagesAreRun leaves out, and why.

@@ -21,8 +21,8 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/follow"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 	"github.com/spf13/cobra"
 )
 

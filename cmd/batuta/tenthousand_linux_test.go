@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // connection is one of many over which clients hold candidacies.

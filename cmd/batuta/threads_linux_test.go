@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 // A process that ends with the thread that has started it outlives what this package's tests do on threads

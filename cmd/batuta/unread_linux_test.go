@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 // fullPipe is a pipe whose reader has stopped reading: the next write blocks.

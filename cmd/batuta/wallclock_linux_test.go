@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // offWall is what the build adds to batuta: its wall clock is off by the seconds in a file.

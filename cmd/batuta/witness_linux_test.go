@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // bootNow is the clock that all processes of a machine share, and that counts suspends.

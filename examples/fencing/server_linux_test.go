@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"golang.org/x/sys/unix"
 
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // This file is a register behind a socket, and its clients. A request is a line

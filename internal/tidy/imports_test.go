@@ -35,8 +35,8 @@ var mayImport = map[string][]string{
 	"compat/boss":           {"", "election", "internal/net/discovery", "internal/net/network", "internal/net/refusal"},
 	"batutahttp":            {"", "internal/api"},
 	"batutaprom":            {"", "internal/api"},
-	"batutacron":            {"", "election", "internal/command/schedule"},
-	"batutaguard":           {"internal/command/run"},
+	"batutacron":            {"", "election", "internal/work/schedule"},
+	"batutaguard":           {"internal/work/run"},
 	"batutatest":            {"", "election", "election/bully", "internal/eventlog", "internal/testkit/memnet"},
 	"electiontest":          {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
 	"electiontest/*":        {""},
@@ -88,25 +88,25 @@ var mayImport = map[string][]string{
 	"internal/api/joblist":          {"internal/api/reply"},
 	"internal/api/journal":          {},
 	"internal/api/reply":            {"internal/web"},
-	"internal/command/algorithm":    {"election", "election/bully", "election/ring", "quorum"},
-	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/command/jobs", "internal/command/lock", "internal/core/meta", "internal/net/security", "quorum"},
+	"internal/algorithm":            {"election", "election/bully", "election/ring", "quorum"},
+	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/work/jobs", "internal/command/lock", "internal/core/meta", "internal/net/security", "quorum"},
 	"internal/command/checking":     {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
-	"internal/command/cli":          {"election", "internal/api", "internal/api/access", "internal/command/hooks", "internal/command/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
+	"internal/command/cli":          {"election", "internal/api", "internal/api/access", "internal/work/hooks", "internal/work/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":      {"", "internal/api"},
 	"internal/command/floor":        {"internal/disk/datadir"},
-	"internal/command/hooks":        {"", "election", "internal/command/run", "internal/follow"},
+	"internal/work/hooks":           {"", "election", "internal/work/run", "internal/follow"},
 	"internal/command/initial":      {"election", "internal/api", "internal/command/cli", "internal/net/security"},
-	"internal/command/jobs":         {"", "election", "internal/core/meta", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
-	"internal/command/lock":         {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
-	"cmd/batuta/internal/peeragent": {"superpeer", "internal/api", "internal/api/access", "internal/api/reply", "internal/command/hooks", "internal/follow"},
+	"internal/work/jobs":            {"", "election", "internal/core/meta", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/work/hooks", "internal/work/run", "internal/work/schedule"},
+	"internal/command/lock":         {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/work/run"},
+	"cmd/batuta/internal/peeragent": {"superpeer", "internal/api", "internal/api/access", "internal/api/reply", "internal/work/hooks", "internal/follow"},
 	"internal/command/podlabel":     {"", "election", "internal/command/cli"},
 	"internal/command/recovery":     {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
 	"internal/command/resident":     {},
-	"internal/command/run":          {"", "election", "internal/clock", "internal/command/schedule", "internal/command/systemd", "internal/core/attest", "internal/net/transport"},
-	"internal/command/run/*":        {},
-	"internal/command/schedule":     {"", "election"},
-	"cmd/batuta/internal/simulate":  {"election", "election/ring", "superpeer", "internal/command/algorithm", "internal/command/cli", "internal/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "cmd/batuta/internal/live"},
-	"internal/command/systemd":      {},
+	"internal/work/run":             {"", "election", "internal/clock", "internal/work/schedule", "internal/work/systemd", "internal/core/attest", "internal/net/transport"},
+	"internal/work/run/*":           {},
+	"internal/work/schedule":        {"", "election"},
+	"cmd/batuta/internal/simulate":  {"election", "election/ring", "superpeer", "internal/algorithm", "internal/command/cli", "internal/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "cmd/batuta/internal/live"},
+	"internal/work/systemd":         {},
 	"internal/command/vip":          {},
 	"cmd/batuta":                    {"*"},
 	"cmd/batuta/*":                  {"*"},
@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	"internal/superpeer/lab":   {"internal/superpeer", "internal/superpeer/coordinate"},
 	"cmd/batuta/internal/live": {"superpeer", "internal/superpeer", "superpeer/superpeertest", "internal/superpeer/lab"},
 	"internal/lab":             {"internal/web"},
-	"internal/lab/*":           {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
+	"internal/lab/*":           {"election", "internal/lab", "internal/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
 
 	// Tests and examples.
 	"internal/testkit/browsertest": {},
@@ -196,7 +196,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue
 			}
 			if target = strings.TrimPrefix(target, "/"); !allowed(dir, target) {
-				t.Errorf("%s imports %s: imports run cmd → internal/command → internal/api → the root → internal/core, net and disk → election", path, name)
+				t.Errorf("%s imports %s: imports run cmd → internal/command → internal/work → internal/api → the root → internal/core, net and disk → election", path, name)
 			}
 		}
 	}
@@ -315,7 +315,7 @@ func TestAnExampleCanBeCopied(t *testing.T) {
 // The command, the super peers and the engines are modules of their own: a service that uses batuta without
 // them downloads, checks and compiles nothing of theirs.
 func TestTheMainModuleNeedsNoLibraryOfTheOthers(t *testing.T) {
-	for _, dir := range []string{"cmd/batuta", "engines", "superpeer"} {
+	for _, dir := range []string{"cmd/batuta", "engines", "internal/command", "superpeer"} {
 		if _, err := os.Stat(dir + "/go.mod"); err != nil {
 			t.Error(err)
 		}
@@ -325,7 +325,7 @@ func TestTheMainModuleNeedsNoLibraryOfTheOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, library := range []string{"github.com/hashicorp/memberlist", "github.com/miekg/dns", "github.com/rogpeppe/go-internal", "go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/hashicorp/consul/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
+		for _, library := range []string{"github.com/hashicorp/memberlist", "github.com/miekg/dns", "github.com/spf13/", "github.com/vishvananda/", "github.com/rogpeppe/go-internal", "go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/hashicorp/consul/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
 			if strings.Contains(string(text), library) {
 				t.Errorf("%s names %s, which only a module of its own may", file, library)
 			}

@@ -136,7 +136,7 @@ func (r *room) public() bool {
 }
 
 // kits are what tests alone import.
-var kits = []string{"internal/testkit", "internal/command/run/runtest", "compat/boss/internal/original", "batutatest", "electiontest"}
+var kits = []string{"internal/testkit", "internal/work/run/runtest", "compat/boss/internal/original", "batutatest", "electiontest"}
 
 // kit reports whether the package counts as a test.
 func (r *room) kit() bool {

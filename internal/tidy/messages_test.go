@@ -19,7 +19,7 @@ var (
 	// messageText is the source of which users read errors, log messages, events and metrics.
 	messageText = regexp.MustCompile(`^(\w+\.go|(election|quorum|superpeer|batuta\w+|compat/boss|internal/(core|net|disk|clock|overdue|eventlog|logqueue|api|command))/.*|engines/[^/]+\.go|engines/(etcd|kubernetes|postgres|nats|mysql|redis|s3|consul)/.*)$`)
 	// kitText is what tests import.
-	kitText = regexp.MustCompile(`^(electiontest|internal/command/run/runtest|compat/boss/internal|batutatest)/`)
+	kitText = regexp.MustCompile(`^(electiontest|internal/work/run/runtest|compat/boss/internal|batutatest)/`)
 	clause  = regexp.MustCompile(`[.:;]\s`)
 	verb    = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z]`)
 )

@@ -19,12 +19,13 @@ import (
 
 // modules are the modules that users fetch, by their folder.
 var modules = map[string]string{
-	"":           "github.com/batuta-dev/batuta",
-	"adapters":   "github.com/batuta-dev/batuta/adapters",
-	"clients/go": "github.com/batuta-dev/batuta/clients/go",
-	"cmd/batuta": "github.com/batuta-dev/batuta/cmd/batuta",
-	"engines":    "github.com/batuta-dev/batuta/engines",
-	"superpeer":  "github.com/batuta-dev/batuta/superpeer",
+	"":                 "github.com/batuta-dev/batuta",
+	"adapters":         "github.com/batuta-dev/batuta/adapters",
+	"clients/go":       "github.com/batuta-dev/batuta/clients/go",
+	"cmd/batuta":       "github.com/batuta-dev/batuta/cmd/batuta",
+	"engines":          "github.com/batuta-dev/batuta/engines",
+	"internal/command": "github.com/batuta-dev/batuta/internal/command", // which the commands require
+	"superpeer":        "github.com/batuta-dev/batuta/superpeer",
 }
 
 func main() {

@@ -23,10 +23,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/command/podlabel"
-	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/follow"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
+	"github.com/batuta-dev/batuta/internal/work/run"
 )
 
 func newAgentCommand(e env) *cobra.Command {

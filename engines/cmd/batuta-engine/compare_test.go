@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 var compare = flag.Int("compare", 0, "rounds of each fault before batuta, batuta-engine and each engine's own way; docs/engines.md has the figures")

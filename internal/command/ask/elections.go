@@ -17,7 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/command/jobs"
+	"github.com/batuta-dev/batuta/internal/work/jobs"
 	"github.com/spf13/cobra"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	runner "github.com/batuta-dev/batuta/internal/command/run"
+	runner "github.com/batuta-dev/batuta/internal/work/run"
 	"github.com/spf13/cobra"
 )
 

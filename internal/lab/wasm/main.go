@@ -12,7 +12,7 @@ import (
 	"syscall/js"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/algorithm"
+	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/internal/lab/player"
 	"github.com/batuta-dev/batuta/internal/lab/wasm/page"
 	"github.com/batuta-dev/batuta/internal/sim/explore"

@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/batutatest"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
-	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/work/run"
 )
 
 func TestOrdersAreReadAsTheyWereWritten(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // changes are four changes of the clocks: of an hour in Madrid, of half an hour on Lord

@@ -19,8 +19,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/follow"
+	"github.com/batuta-dev/batuta/internal/work/run"
 )
 
 // Node is the part of a [batuta.Node] that hooks need; different elections implement it too.

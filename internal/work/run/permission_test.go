@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/core/attest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // keep is a process that runs a command under a guard until it gets SIGTERM, and prints what

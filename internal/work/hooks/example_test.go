@@ -3,7 +3,7 @@ package hooks_test
 import (
 	"fmt"
 
-	"github.com/batuta-dev/batuta/internal/command/hooks"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
 func ExampleWords() {

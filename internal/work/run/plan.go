@@ -13,7 +13,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // Plan runs the command by a schedule, only on the leader. Members publish the last tick in their

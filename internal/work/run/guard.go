@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/clock"
-	"github.com/batuta-dev/batuta/internal/command/systemd"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/net/transport"
+	"github.com/batuta-dev/batuta/internal/work/systemd"
 )
 
 // guardFD is the file descriptor of a guard's end of the pipe.

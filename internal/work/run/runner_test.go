@@ -10,7 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // single is a cluster of one member, and a runner on it.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/command/hooks"
-	"github.com/batuta-dev/batuta/internal/command/run"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
 	"github.com/batuta-dev/batuta/internal/core/named"
+	"github.com/batuta-dev/batuta/internal/work/hooks"
+	"github.com/batuta-dev/batuta/internal/work/run"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // Bounds of a file.

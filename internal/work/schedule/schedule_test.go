@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 func parse(t *testing.T, spec string) schedule.Schedule {

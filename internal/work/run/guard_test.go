@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/clock"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // guarding is a guard's state in the test's own process, while a deaf worker runs.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/net/wire"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 func init() { programs["watch-over"] = watchOver }

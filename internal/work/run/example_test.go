@@ -3,7 +3,7 @@ package run_test
 import (
 	"fmt"
 
-	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/work/run"
 )
 
 // What systemd told batuta is not the command's; what it had under a name is replaced.

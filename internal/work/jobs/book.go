@@ -10,8 +10,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
-	"github.com/batuta-dev/batuta/internal/command/run"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/run"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // Book is a member's view of the jobs of its cluster, from the metadata of all members. It

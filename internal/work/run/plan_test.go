@@ -13,7 +13,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/batutatest"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // runs is what members have run, and for which tick.

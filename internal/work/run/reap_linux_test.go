@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 	"golang.org/x/sys/unix"
 )
 

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // TestMain lets the test binary be a guard and the command that it guards.

@@ -26,7 +26,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // Bounds of the pause after a failure, and how long a command must have run for its failure to

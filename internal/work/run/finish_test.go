@@ -15,8 +15,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/command/run/runtest"
-	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // heard is a log that tells when a line has words in it.
