@@ -38,7 +38,7 @@ var bars = map[string]float64{
 	"one":     5,      // one, another, other, nobody
 	"public":  15,     // packages that a module outside can import
 	"root":    17,     // source files of the root package
-	"lines":   65_000, // of a module, without tests and their kits
+	"lines":   60_000, // of a module, without tests and their kits
 }
 
 // TestBars compares the figures of the tree with the bars. To see all figures:
