@@ -375,7 +375,7 @@ func (w *judge) meetsAt(p *process, e *scenario.Expectation) string {
 		}
 	case "told":
 		if got := p.told(election.ID(e.Of)); got != e.Said {
-			return fmt.Sprintf("%s has it that %s tells %s", p.rank.ID, e.Of, got)
+			return fmt.Sprintf("%s has %s for what %s publishes", p.rank.ID, got, e.Of)
 		}
 	case "undefined":
 		ok = !p.view.Defined()

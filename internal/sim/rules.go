@@ -164,14 +164,14 @@ func (c *viewChecker) tells(w *scene, p *process, a *election.Action) {
 			c.fail(w, p, invariant.Lost, "it loses %v while its leader is %v", a.Token, p.view)
 		}
 	case a.Kind == election.NotifyRenewed && (!p.view.Defined() || p.view.Leader.ID != a.Token.Leader.ID || !a.Token.Above(p.view)):
-		c.fail(w, p, invariant.Lost, "it tells that %v is renewed as %v", p.view, a.Token)
+		c.fail(w, p, invariant.Lost, "it announces that %v is renewed as %v", p.view, a.Token)
 	case a.Kind == election.NotifyRenewed:
 	case !a.Token.Defined():
-		c.fail(w, p, invariant.Claimed, "it tells of a leader without a name")
+		c.fail(w, p, invariant.Claimed, "it announces a leader without an id")
 	case p.view.Defined():
-		c.fail(w, p, invariant.Lost, "it tells of %v and has not lost %v", a.Token, p.view)
+		c.fail(w, p, invariant.Lost, "it announces %v and has not lost %v", a.Token, p.view)
 	case held.Above(a.Token):
-		c.fail(w, p, invariant.Monotone, "it held %v and now tells of %v", held, a.Token)
+		c.fail(w, p, invariant.Monotone, "it held %v and now announces %v", held, a.Token)
 	}
 }
 
@@ -205,7 +205,7 @@ func (c *driverChecker) saves(w *scene, p *process, _ election.Token) {
 // has no further addresses.
 func (c *driverChecker) reaches(w *scene, p *process, slot int) {
 	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
-		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
+		c.fail(w, p, invariant.Driver, "it has to reach %s, and has not announced that it was added", w.procs[slot].rank.ID)
 	}
 }
 
@@ -226,7 +226,7 @@ func (c *listChecker) performed(w *scene, p *process) {
 	switch {
 	case !p.view.Defined() || p.condition != scenario.Alive:
 	case !p.machine.Knows(leader):
-		c.fail(w, p, invariant.Member, "its leader is %s, who is not on its list", leader)
+		c.fail(w, p, invariant.Member, "its leader is %s, which is not on its list", leader)
 	case leader == p.rank.ID && p.halted != nil:
 		c.fail(w, p, invariant.Member, "it leads, and can take no further part: %v", p.halted)
 	}
@@ -259,7 +259,7 @@ func (c *namedChecker) names(w *scene, p *process, ch *named.Change) {
 		}
 		return
 	case sees.Defined():
-		c.fail(w, p, invariant.NamedLost, "it sees %v lead %s, and has not told that %v does no more", ch.Token, ch.Name, sees)
+		c.fail(w, p, invariant.NamedLost, "it sees %v lead %s, and has not announced the end of %v", ch.Token, ch.Name, sees)
 	case ch.Token.Epoch < top, mine && ch.Token.Epoch <= max(top, p.led[ch.Name]):
 		c.fail(w, p, invariant.NamedRises, "it sees %v lead seat %d of %s after epoch %d", ch.Token, ch.Seat, ch.Name, max(top, p.led[ch.Name]))
 	}

@@ -61,7 +61,7 @@ func (c *vouchChecker) received(w *scene, p *process, m *election.Message, _ []e
 		return // it made no difference
 	}
 	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
-		c.fail(w, p, invariant.Vouch, "%s said %v ago that it hears %v, in answer to %d", m.From, took, m.Token, m.Stamp)
+		c.fail(w, p, invariant.Vouch, "%s confirmed %v ago that it receives %v, in answer to %d", m.From, took, m.Token, m.Stamp)
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *savedChecker) tells(w *scene, p *process, a *election.Action) {
 		return
 	}
 	if a.Token.Leader.ID == p.rank.ID || !w.unsaved(p) {
-		c.fail(w, p, invariant.Saved, "it tells of %v and its disk has %v", a.Token, p.disk.now.Token)
+		c.fail(w, p, invariant.Saved, "it announces %v and its disk has %v", a.Token, p.disk.now.Token)
 	}
 }
 
@@ -137,7 +137,7 @@ func (c *claimChecker) tells(w *scene, p *process, a *election.Action) {
 		return
 	}
 	if _, ok := c.claims[a.Token]; a.Token.Leader.ID != p.rank.ID && !ok {
-		c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", a.Token)
+		c.fail(w, p, invariant.Claimed, "it follows %v, which no member has claimed", a.Token)
 	}
 	if a.Token.Leader.ID == p.rank.ID && a.Kind == election.NotifyElected && c.broken == nil {
 		c.claimed(w, p, a.Token)
@@ -158,7 +158,7 @@ func (c *claimChecker) claimed(w *scene, p *process, t election.Token) {
 		c.founds(w, p)
 	}
 	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
-		c.fail(w, p, invariant.Member, "it claims %v, and its own list says that it has gone", t)
+		c.fail(w, p, invariant.Member, "it claims %v, and on its own list it has departed", t)
 	}
 	if len(c.calm) == 0 || w.setup.NoDetector || w.net.slowest > w.setup.Timing.TMax {
 		return
@@ -186,10 +186,10 @@ func (c *claimChecker) founds(w *scene, p *process) {
 			}
 		}
 		if heard < w.setup.Expect {
-			c.fail(w, p, invariant.Founding, "it has heard %d members, itself included, and is to wait for %d", heard, w.setup.Expect)
+			c.fail(w, p, invariant.Founding, "it has received %d members, itself included, and is to wait for %d", heard, w.setup.Expect)
 		}
 	case w.setup.Newcomer && len(p.through) > 0:
-		c.fail(w, p, invariant.Founding, "it joins, and has been told of no leader")
+		c.fail(w, p, invariant.Founding, "it joins, and has received no leader")
 	}
 }
 
@@ -246,7 +246,7 @@ func (c *claimChecker) takesOver(w *scene, p, q *process) {
 		return
 	}
 	if !c.places[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
-		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
+		c.fail(w, p, invariant.Takeover, "%s leads as %v and its messages arrive", q.rank.ID, lead.held)
 	}
 	long := w.now - 3*w.setup.Timing.Bears() - 2*w.setup.Timing.DialTime()
 	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
@@ -255,7 +255,7 @@ func (c *claimChecker) takesOver(w *scene, p, q *process) {
 	for _, v := range w.procs[:c.n] {
 		hears := v == q || v.view == lead.held && c.places[v.place].since < long
 		if v != p && v.condition == scenario.Alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
-			c.fail(w, p, invariant.Takeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
+			c.fail(w, p, invariant.Takeover, "%s leads as %v, and %s receives it", q.rank.ID, lead.held, v.rank.ID)
 		}
 	}
 }

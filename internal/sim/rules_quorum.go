@@ -32,7 +32,7 @@ func (c *termChecker) tells(w *scene, p *process, a *election.Action) {
 	case mine && !w.mayLead(p):
 		c.fail(w, p, invariant.Stands, "it leads as %v", t)
 	case !mine && !claimed:
-		c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", t)
+		c.fail(w, p, invariant.Claimed, "it follows %v, which no member has claimed", t)
 	}
 	if mine {
 		c.epochs = t.Epoch

@@ -103,9 +103,9 @@ func (r *round) step(i int, cause timedCause) {
 func (r *round) elected(i int, told election.Token, held uint64, t election.Token) {
 	switch {
 	case told.Defined():
-		r.fail(i, invariant.Lost, "it tells of %v and has not lost %v", t, told)
+		r.fail(i, invariant.Lost, "it announces %v and has not lost %v", t, told)
 	case t.Epoch < held:
-		r.fail(i, invariant.Monotone, "it has told of epoch %d and tells of %v", held, t)
+		r.fail(i, invariant.Monotone, "it has announced epoch %d and announces %v", held, t)
 	}
 	last := election.Token{}
 	for _, o := range r.c.led {

@@ -57,15 +57,15 @@ func (x *untimed) elected(c *untimedState, i int, a *act) *invariant.Violation {
 	leader := slices.Index(x.ranks, a.token.Leader)
 	switch {
 	case leader < 0:
-		return x.broken(i, invariant.Claimed, "it tells of a leader who is no member")
+		return x.broken(i, invariant.Claimed, "it announces a leader that is no member")
 	case old.Defined():
-		return x.broken(i, invariant.Lost, "it tells of %v and has not lost %v", a.token, old)
+		return x.broken(i, invariant.Lost, "it announces %v and has not lost %v", a.token, old)
 	case a.token.Above(c.disks[i]):
-		return x.broken(i, invariant.Saved, "it tells of %v and its disk has %v", a.token, c.disks[i])
+		return x.broken(i, invariant.Saved, "it announces %v and its disk has %v", a.token, c.disks[i])
 	case c.disks[i].Above(a.token):
-		return x.broken(i, invariant.Monotone, "its disk has %v and it tells of %v", c.disks[i], a.token)
+		return x.broken(i, invariant.Monotone, "its disk has %v and it announces %v", c.disks[i], a.token)
 	case a.token.Above(c.disks[leader]):
-		return x.broken(i, invariant.Claimed, "it follows %v, which nobody has claimed", a.token)
+		return x.broken(i, invariant.Claimed, "it follows %v, which no member has claimed", a.token)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func BeforeLosing(t election.Token, actions []election.Action) string {
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {
 		case election.NotifyElected:
-			return fmt.Sprintf("tells of %v first", a.Token)
+			return fmt.Sprintf("announces %v first", a.Token)
 		case election.NotifyLost:
 			return ""
 		case election.Send:
