@@ -60,7 +60,10 @@ func TestPredictionsAreGraded(t *testing.T) {
 func TestExercisesOfAnySeed(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"?lang=es#exercise=partition&seed=3") // 3,4,6,7 | 1,2,5
 	b.until(ready + " && lab.tours.current")
-	b.until("document.querySelector('#h-tour').textContent === 'Una partición, mejor esfuerzo · n.º 3'")
+	b.until("document.querySelector('#h-tour').textContent === 'Una partición, mejor esfuerzo · n.º\u00a03'")
+	if words := eval[string](b, "lab.tours.current.stops[1].text.es"); !strings.HasPrefix(words, "3, 4, 6 y 7 a un lado; 1, 2 y 5 al otro.") { // 1,2 is a decimal number
+		t.Errorf("the sides are: %s", words)
+	}
 	eval[any](b, "lab.tours.go(1), 0")
 	b.answer("2", "5", "2")
 	eval[any](b, "document.querySelector('#predict').requestSubmit(), lab.tours.go(2), 0")
@@ -84,7 +87,7 @@ func TestExercisesOfAnySeed(t *testing.T) {
 	}
 	eval[any](b, "location.hash = 'exercise=quorum&seed=5', 0")
 	b.until(fmt.Sprintf("window.lab?.tours?.current?.exercise === 'quorum' && %s", ready))
-	if title := eval[string](b, "document.querySelector('#h-tour').textContent"); !strings.HasSuffix(title, "n.º 5") {
+	if title := eval[string](b, "document.querySelector('#h-tour').textContent"); !strings.HasSuffix(title, "n.º\u00a05") {
 		t.Errorf("the exercise is %q", title)
 	}
 }

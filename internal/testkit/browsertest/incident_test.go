@@ -44,7 +44,7 @@ func TestAnIncidentOpensInTheLab(t *testing.T) {
 	}
 	b.shoot("lab-incident-lost")
 	eval[any](b, "lab.tours.go(1e9), 0")
-	b.until("/^3 leads under epoch \\d+. After the first detected the loss, it claimed within [\\d.?]+ ms, had saved the epoch after [\\d.]+ ms, and all that follow had received it after [\\d.]+ ms.$/.test(document.querySelector('#tour-text').textContent)")
+	b.until("/^3 leads under epoch \\d+. After the first detected the loss, it claimed within [\\d.?]+\\sms, had saved the epoch after [\\d.]+\\sms, and all that follow had received it after [\\d.]+\\sms.$/.test(document.querySelector('#tour-text').textContent)")
 	b.until("document.querySelector('#leaders').textContent.startsWith('3 leads, epoch')")
 	if told := eval[int](b, "lab.model.flights.filter(f => f.kind === 'coordinator' && f.sent > lab.now - 2000 && f.from === 2 && f.arrived > f.sent).length"); told < 1 {
 		t.Errorf("%d announcements of 3 have arrived", told)

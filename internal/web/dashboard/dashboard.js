@@ -1,7 +1,7 @@
 // The dashboard of an agent: who leads, since when and why, as this member sees it.
 
 import { $, h, listed, replace, text } from './shared/dom.js'
-import { toggles, translate } from './shared/page.js'
+import { moment, toggles, translate } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
 import { doing, reason } from './shared/words.js'
 import { get, listen, post, put, Refused, remove, restart, setToken } from './agent.js'
@@ -217,7 +217,7 @@ class Dashboard {
   #timeline() {
     if (!this.history) return
     const missing = this.gathered?.members.filter(m => m.error) ?? []
-    text($('#span'), t('timelineFrom', { id: this.gathered ? this.gathered.members.filter(m => m.history).map(m => m.id).join(', ') : this.status.id, time: at(exact(this.history.began)) }))
+    text($('#span'), t('timelineFrom', { id: this.gathered ? this.gathered.members.filter(m => m.history).map(m => m.id).join(', ') : this.status.id, time: moment(this.history.began) }))
     text($('#gathered'), missing.length ? t('notGathered', { ids: missing.slice(0, 5).map(m => `${m.id}: ${m.error}`).join('; ') + (missing.length > 5 ? ' …' : '') }) : '')
     drawTimeline({ band: $('#band'), lanes: $('#lanes'), rows: $('#reigns'), doubles: $('#doubles') }, this.status.id, this.history, this.gathered, this.leaderships, Number($('#range').value))
   }
@@ -225,7 +225,7 @@ class Dashboard {
   #facts(s) {
     const roles = { leader: 'leaderRole' }
     const refused = Object.entries(s.refused || {}).filter(([, n]) => n > 0).map(([why, n]) => `${why} ${count(n)}`).join(', ')
-    const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: s.paused.until.slice(0, 19) + 'Z', leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${reason(s.standing_why)})` : '')], ['f_algorithm', s.algorithm],
+    const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: moment(s.paused.until), leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${reason(s.standing_why)})` : '')], ['f_algorithm', s.algorithm],
       ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', `${s.timing.heartbeat}; ${s.timing.t}`], ['f_disk', s.disk_error || t('ok')], ['f_listen', s.listen],
       ...s.advertise && s.advertise !== s.listen ? [['f_advertise', s.advertise]] : [], ['f_http', s.http], ['f_version', s.version], ['f_incarnation', s.incarnation],
       ...s.successor !== undefined ? [['f_successor', s.successor || t('alone')]] : [], ...refused ? [['f_refused', refused]] : []]

@@ -1,6 +1,7 @@
 // Leaderships: who, when, why each ended, the time without one, and the time with two.
 
 import { h, listed, replace, text } from './shared/dom.js'
+import { lang } from './shared/page.js'
 import { causes, doing, reason } from './shared/words.js'
 import { merge, reigns } from './reigns.js'
 import { t } from './texts.js'
@@ -88,5 +89,6 @@ function steps(records) {
 
 // sentence says a record in the words of "batuta explain".
 export function sentence(r) {
-  return [r.member, doing(r.what), r.peer && r.peer !== r.member ? r.peer : '', r.token, r.why && `(${reason(r.why)})`].filter(Boolean).join(' ')
+  const peer = r.peer !== r.member && r.peer, does = [r.member, doing(r.what, peer), peer].filter(Boolean).join(' ')
+  return [lang === 'es' && r.token ? does + ',' : does, r.token, r.why && `(${reason(r.why)})`].filter(Boolean).join(' ')
 }

@@ -21,6 +21,9 @@ function parted(d, n) {
   return [range(1, n).filter(id => !other.includes(id)), other]
 }
 
+// all names the members of a side.
+const all = (ids, and) => ids.join(', ').replace(/, (\d+)$/, ` ${and} $1`)
+
 const majority = n => (n >> 1) + 1
 
 const makers = {
@@ -30,10 +33,10 @@ const makers = {
       en: 'Bully: count the cascade', es: 'Bully: cuente la cascada',
       scenario: [`members 1..${n}`, 'option all', 'detector off', 'settled', 'fsync none', 'latency 40ms 60ms', 'run 200ms', ...gone.map(id => `crash ${id}`), 'run 200ms', `campaign ${first}`, 'run 2s'],
       stops: [
-        ['start', `${n} members, and ${n} leads under epoch 1. Soon ${gone.join(' and ')} will crash. Nothing detects it: this is Bully as in the textbook, in which all ask all higher ones at once.`,
-          `${n} miembros, y lidera el ${n} con la época 1. Pronto caerán: ${gone.join(' y ')}. Nada lo detecta: es Bully como en el libro, donde cada uno pregunta a la vez a todos los mayores.`],
-        [`${first} campaigns`, `${gone.join(' and ')} crashed, and member ${first} calls an election. Who leads in the end, under which epoch, and how many messages does the election take in all? Count what is sent to the dead too.`,
-          `Han caído: ${gone.join(' y ')}. El miembro ${first} pide una elección. ¿Quién lidera al final, con qué época, y cuántos mensajes hacen falta en total? Cuente también los que van a los caídos.`, 'leader', 'epoch', 'messages'],
+        ['start', `${n} members, and ${n} leads under epoch 1. Soon ${all(gone, 'and')} will crash. Nothing detects it: this is Bully as in the textbook, in which all ask all higher ones at once.`,
+          `${n} miembros, y lidera el ${n} con la época 1. Pronto caerán: ${all(gone, 'y')}. Nada lo detecta: es Bully como en el libro, donde cada uno pregunta a la vez a todos los mayores.`],
+        [`${first} campaigns`, `${all(gone, 'and')} crashed, and member ${first} calls an election. Who leads in the end, under which epoch, and how many messages does the election take in all? Count what is sent to the dead too.`,
+          `Han caído: ${all(gone, 'y')}. El miembro ${first} pide una elección. ¿Quién lidera al final, con qué época, y cuántos mensajes hacen falta en total? Cuente también los que van a los caídos.`, 'leader', 'epoch', 'messages'],
         ['end', `Each member from ${first} up to ${n - dead} asks all above it, the dead included. Each that lives answers whoever asked. At last ${n - dead}, which got no answer, sends COORDINATOR to the ${n - 1} others.`,
           `Cada miembro del ${first} al ${n - dead} pregunta a todos los mayores, también a los caídos. Cada uno que vive responde a quien preguntó. Al final el ${n - dead}, que no recibió respuesta, envía COORDINATOR a los otros ${n - 1}.`],
       ],
@@ -74,7 +77,7 @@ const makers = {
       scenario: [`members 1..${n}`, 'settled', 'latency 20ms 40ms', 'run 300ms', `partition ${own} | ${other}`, 'run 2500ms', 'heal', 'agree', 'run 500ms'],
       stops: [
         ['start', `${n} members under Bully; ${n} leads under epoch 1. The network will part.`, `${n} miembros con Bully; lidera el ${n} con la época 1. La red se dividirá.`],
-        ['* all: partition', `${own} on one side, ${other} on the other. How many lead in the end? Which leader has member ${on}, and under which epoch?`, `${own} a un lado, ${other} al otro. ¿Cuántos lideran al final? ¿Qué líder tiene el miembro ${on}, y con qué época?`, 'leaders', `leader on ${on}`, `epoch on ${on}`],
+        ['* all: partition', `${all(own, 'and')} on one side, ${all(other, 'and')} on the other. How many lead in the end? Which leader has member ${on}, and under which epoch?`, `${all(own, 'y')} a un lado; ${all(other, 'y')} al otro. ¿Cuántos lideran al final? ¿Qué líder tiene el miembro ${on}, y con qué época?`, 'leaders', `leader on ${on}`, `epoch on ${on}`],
         ['* all: all links heal', 'Best effort: each side has the highest of its own. Now the links heal. Who leads all of them in the end?', 'Mejor esfuerzo: cada lado tiene al mayor de los suyos. Ahora se reparan los enlaces. ¿Quién los lidera a todos al final?', 'leaders', 'leader'],
         ['end', 'One leader again. While the network was parted there were two: storage that refuses the lower epoch would have refused one of them, and nothing else can.', 'De nuevo un líder. Mientras la red estaba dividida hubo dos: un almacén que rechaza la época menor habría rechazado a uno, y nada más puede hacerlo.'],
       ],
@@ -87,7 +90,7 @@ const makers = {
       scenario: [`members 1..${n}`, 'algorithm quorum', 'latency 20ms 40ms', 'run 3s', `expect leader ${n}`, `partition ${own} | ${other}`, 'run 4s'],
       stops: [
         ['start', `${n} members vote. Nobody leads without a majority, ${m} of ${n}.`, `Votan ${n} miembros. Nadie lidera sin una mayoría, ${m} de ${n}.`],
-        ['* all: partition', `${n} led. Now ${own} on one side, ${other} on the other. How many lead in the end? Which leader has member ${on}?`, `Lideraba el ${n}. Ahora ${own} a un lado, ${other} al otro. ¿Cuántos lideran al final? ¿Qué líder tiene el miembro ${on}?`, 'leaders', `leader on ${on}`],
+        ['* all: partition', `${n} led. Now ${all(own, 'and')} on one side, ${all(other, 'and')} on the other. How many lead in the end? Which leader has member ${on}?`, `Lideraba el ${n}. Ahora ${all(own, 'y')} a un lado; ${all(other, 'y')} al otro. ¿Cuántos lideran al final? ¿Qué líder tiene el miembro ${on}?`, 'leaders', `leader on ${on}`],
         ['end', own.length >= m ? `The side of ${n} is ${own.length} of ${n}, a majority: it leads on.` : other.length >= m ? `${n} lost its majority and gave up by itself; ${other.length} of ${n} elected another. There was a gap between, and never two.` : `Neither side has ${m}: nobody leads until the links heal. That is the price of an even number.`,
           own.length >= m ? `El lado del ${n} tiene ${own.length} de ${n}, una mayoría: sigue liderando.` : other.length >= m ? `El ${n} perdió su mayoría y dejó el liderazgo él mismo; ${other.length} de ${n} eligieron a otro. Hubo un hueco, y nunca dos.` : `Ningún lado tiene ${m}: nadie lidera hasta que se reparen los enlaces. Es el precio de un número par.`],
       ],

@@ -308,7 +308,7 @@ class Lab {
     this.editor.mark(this.now)
     this.#leaders()
     const { counts } = this.model.counted(this.now)
-    text($('#counts'), [...counts].map(([kind, n]) => `${kind.toUpperCase()} ${n}`).join('  '))
+    text($('#counts'), [...counts].map(([kind, n]) => `${kind.toUpperCase().replace(/-/g, '\u2060-\u2060')}\u00a0${n}`).join('  '))
     $('#counts').title = t('counts')
   }
 

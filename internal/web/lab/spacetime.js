@@ -247,16 +247,19 @@ export class SpaceTime {
     c.textAlign = 'left'
     const taken = this.model.members.map(() => [])
     for (const { e, x, y } of labels.sort((a, b) => a.rank - b.rank)) {
-      const label = this.t.sentence(e, true), end = x + c.measureText(label).width + 10
-      if (taken[e.m].some(([a, b]) => x < b && end > a)) continue
-      taken[e.m].push([x, end])
+      const label = this.t.sentence(e, true), begin = this.#within(c, label, x + 5), end = begin + c.measureText(label).width + 5
+      if (taken[e.m].some(([a, b]) => begin < b && end > a)) continue
+      taken[e.m].push([begin, end])
       c.strokeStyle = this.style.surface
       c.lineWidth = 3
-      c.strokeText(label, x + 5, y - 9)
+      c.strokeText(label, begin, y - 9)
       c.fillStyle = e.fault ? this.style.alarm : this.style.ink
-      c.fillText(label, x + 5, y - 9)
+      c.fillText(label, begin, y - 9)
     }
   }
+
+  // within is where a label begins that is not cut off at the right.
+  #within(c, label, x) { return Math.min(x, this.w - c.measureText(label).width - 2) }
 
   // What is done to links stands at the top, over the whole.
   #whole(c, e) {
@@ -271,7 +274,7 @@ export class SpaceTime {
     c.fillStyle = s.alarm
     c.textAlign = 'left'
     c.font = this.#font(11)
-    c.fillText(this.t.sentence(e), x + 4, top - 8)
+    c.fillText(this.t.sentence(e), this.#within(c, this.t.sentence(e), x + 4), top - 8)
     this.marks.push({ event: e, x, y: top - 8 })
   }
 

@@ -14,7 +14,7 @@ const texts = {
     scenario: 'Scenario', scenarioTip: 'One line says one thing. What you click becomes a line.', undo: 'Undo', restart: 'Fresh start', language: 'What a line may say',
     log: 'What happens', logEmpty: 'Nothing yet.', why: 'Why', whyEmpty: 'Choose an event or a message to see what led to it.', because: 'because', counts: 'Messages of this contest',
     tours: 'Tours', tour: 'A guided tour', noTour: 'Free play', stop: 'Stop {n} of {of}', next: 'Next', previous: 'Back', leave: 'End the tour',
-    i_none: 'This file is no incident: batuta explain --lab FILE writes one.', i_title: 'Incident of {cluster}, {time} UTC', i_start: 'Recorded by {ids} of a real cluster. {missing} The clocks of the members are compared to within {doubt} ms.', i_missing: 'No records of {id} ({why}): it is drawn as the others have recorded it.',
+    i_none: 'This file is no incident: batuta explain --lab FILE writes one.', i_title: 'Incident of {cluster}, {time}\u00a0UTC', i_start: 'Recorded by {ids} of a real cluster. {missing} The clocks of the members are compared to within {doubt} ms.', i_missing: 'No records of {id} ({why}): it is drawn as the others have recorded it.',
     i_lost: '{lost} lost the lead of epoch {epoch}: {cause}.', i_leads: '{leader} leads under epoch {epoch}. After the first detected the loss, it claimed within {claims} ms, had saved the epoch after {leads} ms, and all that follow had received it after {all} ms.', i_led: '{leader} leads under epoch {epoch}: {leads} ms after the first detected the loss, and all that follow had received it after {all} ms.', i_began: '{leader} leads under epoch {epoch}.',
     exercises: 'Exercises', exerciseNo: 'no. {seed}', p_leader: 'Leader:', p_leaderOn: 'Leader of {on}:', p_epoch: 'Epoch:', p_epochOn: 'Epoch of {on}:', p_leaders: 'How many lead:', p_messages: 'Messages:', p_nobody: 'nobody', p_choose: 'Choose an answer.', p_predict: 'Predict', p_skip: 'Do not predict', p_said: 'you said {answer}', p_again: 'Another one',
     soak: 'Soak', soakTip: 'Play a thousand random schedules and check every rule at each step.', soakRun: 'Play {n} seeds', soakFrom: 'from seed', soakStop: 'Stop', soakOpen: 'Open seed',
@@ -44,7 +44,7 @@ const texts = {
     scenario: 'Escenario', scenarioTip: 'Una línea dice una cosa. Lo que pulsa se vuelve una línea.', undo: 'Deshacer', restart: 'Empezar de nuevo', language: 'Qué puede decir una línea',
     log: 'Qué ocurre', logEmpty: 'Nada todavía.', why: 'Por qué', whyEmpty: 'Elija un evento o un mensaje para ver qué llevó a él.', because: 'porque', counts: 'Mensajes de esta elección',
     tours: 'Visitas', tour: 'Visita guiada', noTour: 'Juego libre', stop: 'Parada {n} de {of}', next: 'Siguiente', previous: 'Atrás', leave: 'Terminar',
-    i_none: 'Este archivo no es un incidente: lo escribe batuta explain --lab ARCHIVO.', i_title: 'Incidente de {cluster}, {time} UTC', i_start: 'Registrado por {ids} de un clúster real. {missing} Los relojes de los miembros se comparan con un margen de {doubt} ms.', i_missing: 'Sin registros de {id} ({why}): se dibuja según los demás.',
+    i_none: 'Este archivo no es un incidente: lo escribe batuta explain --lab ARCHIVO.', i_title: 'Incidente de {cluster}, {time}\u00a0UTC', i_start: 'Registrado por {ids} de un clúster real. {missing} Los relojes de los miembros se comparan con un margen de {doubt} ms.', i_missing: 'Sin registros de {id} ({why}): se dibuja según los demás.',
     i_lost: 'El {lost} perdió el liderazgo de la época {epoch}: {cause}.', i_leads: 'El {leader} lidera con la época {epoch}. Desde que el primero detectó la pérdida, lo reclamó a los {claims} ms, guardó la época a los {leads} ms, y todos los que lo siguen la recibieron a los {all} ms.', i_led: 'El {leader} lidera con la época {epoch}: a los {leads} ms de que el primero detectara la pérdida; todos los que lo siguen la recibieron a los {all} ms.', i_began: 'El {leader} lidera con la época {epoch}.',
     exercises: 'Ejercicios', exerciseNo: 'n.º {seed}', p_leader: 'Líder:', p_leaderOn: 'Líder del {on}:', p_epoch: 'Época:', p_epochOn: 'Época del {on}:', p_leaders: 'Cuántos lideran:', p_messages: 'Mensajes:', p_nobody: 'nadie', p_choose: 'Elija una respuesta.', p_predict: 'Predecir', p_skip: 'Sin predecir', p_said: 'usted dijo {answer}', p_again: 'Otro',
     x_open: 'Explorar', x_title: 'Todos los órdenes de eventos', x_tip: 'Prueba todos los órdenes de entregas, plazos, caídas, arranques y falsas sospechas de un clúster pequeño, sin tiempo, y va de estado en estado.', x_run: 'Explorar', x_crashes: 'caídas', x_restarts: 'arranques', x_suspicions: 'falsas sospechas', x_initiators: 'elecciones pedidas',
@@ -71,10 +71,10 @@ export const t = speak(texts)
 // sentence says what an event is; short leaves its member out.
 t.sentence = (e, short = false) => {
   const m = e.m < 0 ? (e.who === 'all:' ? '' : e.who) : t.member(e.m)
-  let what = doing(e.what)
+  const peer = e.peer !== m && e.peer, what = doing(e.what, peer)
   let line = short ? what : `${m} ${what}`.trim()
-  if (e.peer && e.peer !== m) line += ' ' + e.peer
-  if (e.epoch && !['suspects', 'spares'].includes(e.what)) line += (lang === 'es' ? ' época ' : ' epoch ') + e.epoch
+  if (peer) line += ' ' + peer
+  if (e.epoch && !['suspects', 'spares'].includes(e.what)) line += (lang === 'es' ? ', época ' : ' epoch ') + e.epoch
   return line
 }
 

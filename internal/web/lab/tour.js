@@ -11,6 +11,10 @@ import { parse, place } from './script.js'
 const names = ['1-bully-cascade', '2-bully-crash-and-return', '3-chang-roberts', '4-ring-skips-the-dead', '5-partition', '6-frozen-leader', '7-one-link', '8-quorum',
   '9-attested-takeover', '10-flapping-follower', '11-lesser-side']
 
+// bound keeps on one line what belongs together: a number and its unit, a member's article, a formula.
+const bound = words => words.replace(/(\d) (ms|s|%)(?!\w)/g, '$1\u00a0$2').replace(/(^|[\s(])(el|al|del|n\.º) (?=\d)/gi, '$1$2\u00a0')
+  .replace(/ ([−+]) /g, '\u00a0$1\u00a0').replace(/ = /g, ' =\u00a0')
+
 const anySeed = () => 1 + Math.floor(Math.random() * 9999)
 
 export class Tours {
@@ -75,7 +79,7 @@ export class Tours {
     this.current = placed
     this.answers = []
     $('#tour').hidden = false
-    text($('#h-tour'), placed.title[lang] + (placed.exercise ? ` · ${t('exerciseNo', { seed: placed.seed })}` : ''))
+    text($('#h-tour'), placed.title[lang] + (placed.exercise ? ` · ${bound(t('exerciseNo', { seed: placed.seed }))}` : ''))
     if (placed.exercise) history.replaceState(null, '', '#' + this.link)
     this.go(0)
   }
@@ -126,7 +130,7 @@ export class Tours {
 
   #tell() {
     const { stops } = this.current, here = stops[this.stop], before = stops[this.stop - 1]
-    text($('#tour-text'), here.text[lang])
+    text($('#tour-text'), bound(here.text[lang]))
     text($('#tour-place'), t('stop', { n: this.stop + 1, of: stops.length }))
     $('#tour-back').disabled = this.stop === 0
     $('#tour-again').hidden = !this.current.exercise || this.stop + 1 < stops.length

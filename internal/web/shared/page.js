@@ -18,6 +18,11 @@ const decimals = []
 // decimal is a number with so many digits behind the point, or the comma.
 export const decimal = (n, digits) => (decimals[digits] ??= new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false })).format(n)
 
+const day = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' })
+
+// moment is a stamp of RFC 3339 in the user's own time, with the zone.
+export const moment = stamp => day.format(new Date(stamp)).replaceAll(' ', '\u00a0')
+
 // speak gives a function that finds a text by its key and fills in {names}.
 export function speak(texts) {
   const own = texts[lang]

@@ -1,11 +1,11 @@
 // What members do and why they lose, in the page's language.
 
-import { lang } from './page.js'
+import { decimal, lang, moment } from './page.js'
 
 // What members do, in Spanish; in English the trace's own word stands.
 const doings = {
   'crashes': 'cae', 'falls silent': 'enmudece', 'loses power': 'se queda sin corriente', 'starts': 'arranca', 'freezes': 'se congela', 'thaws': 'se descongela', 'joins': 'se une', 'leaves': 'se va', 'exits': 'termina',
-  'is unhealthy': 'deja de estar sano', 'is healthy': 'vuelve a estar sano', 'suspects': 'sospecha de', 'finds down': 'da por caído a', 'spares': 'no da por caído a', 'loses': 'pierde a', 'claims': 'reclama el liderazgo,', 'leads': 'lidera', 'follows': 'sigue a', 'adopts': 'adopta a', 'renews': 'sube su época por encima de', 'doubts': 'duda de los rechazos de',
+  'is unhealthy': 'deja de estar sano', 'is healthy': 'vuelve a estar sano', 'suspects': 'sospecha de', 'finds down': 'da por caído a', 'spares': 'no da por caído a', 'loses': 'pierde a', 'claims': 'reclama el liderazgo', 'leads': 'lidera', 'follows': 'sigue a', 'adopts': 'adopta a', 'renews': 'sube su época por encima de', 'doubts': 'duda de los rechazos de',
   'inquires': 'pregunta qué liderazgo hay', 'has inquired': 'ya ha preguntado', 'asks': 'pide el relevo a', 'resigns': 'renuncia', 'campaigns': 'pide elección', 'stalled': 'estuvo parado', 'stands': 'vuelve a presentarse', 'waits': 'espera a', 'awaits': 'aguarda a',
   'restarts': 'empieza otra ronda hacia', 'adds': 'añade a', 'removes': 'elimina a', 'drops': 'olvida a', 'refuses': 'se niega ante', 'all links heal': 'se reparan todos los enlaces', 'cut': 'se corta', 'heal': 'se repara', 'sounds': 'consulta a', 'reaches': 'llega a', 'tells': 'avisa a', 'yields': 'cede ante',
   'is elected': 'sale elegido', 'gives up': 'deja el liderazgo', 'makes way for': 'cede el paso a', 'reports': 'informa de',
@@ -15,16 +15,28 @@ const doings = {
   'cannot save': 'no puede guardar', 'saves again': 'vuelve a guardar', 'has departed': 'ya no está:', 'connections are reset': 'pierde sus conexiones',
 }
 
-// doing is what a record of the trace says that a member does.
-export const doing = what => lang === 'es' ? doings[what] ?? phrases.reduce((text, [en, es]) => text.replace(en, es), what) : what
+// Where they stand without an object.
+const alone = { 'loses': 'pierde el liderazgo', 'asks': 'pide votos', 'renews': 'renueva su liderazgo' }
+
+// doing is what a record of the trace says that a member does, to a peer if there is one.
+export const doing = (what, peer) => {
+  if (lang !== 'es') return what
+  const known = doings[what]
+  if (!known) return written(phrases.reduce((text, [en, es]) => text.replace(en, es), what))
+  return peer ? known : alone[what] ?? known.replace(/ (a|de)$/, '')
+}
+
+// written has lengths of time as Spanish has them: 1.5s is 1,5 s, with the mark that the locale has.
+const written = text => text.replace(/(?<![\w.:])-?(?:\d+(?:\.\d+)?(?:ms|µs|[hms]))+(?!\w)/g, time => time.replace(/m0s$/, 'm').replace(/h0m$/, 'h')
+  .replace(/(\d+)\.?(\d*)(ms|µs|[hms])/g, (_, whole, part, unit) => `${whole}${part && decimal(.1, 1)[1] + part}\u00a0${unit === 'm' ? 'min' : unit} `).trim())
 
 const phrases = [[/^partition /, 'partición '], [/^cut /, 'se corta '], [/^heal /, 'se repara '], [/^is refused by /, 'es rechazado por '], [/^stands (?=.)/, 'se presenta a '], [/^disk slow /, 'su disco tarda '], [/^delay /, 'demora ']]
 
 const reasons = [
   ['it says so', 'así lo anuncia'], ['it says that it has ended', 'anuncia que terminó'], ['it won the contest', 'ganó la elección'], ['it was asked to', 'se le pidió'], ['it refuses the connection', 'rechaza la conexión'], ['its connection closed', 'se cerró su conexión'],
-  ['nobody vouches for it', 'nadie responde por él'], ['silent for (.*)', 'silencio de $1'], ['it has just started', 'acaba de arrancar'], ['all have answered or are down', 'todos respondieron o están caídos'], ['unreachable', 'inalcanzable'],
+  ['nobody vouches for it', 'nadie responde por él'], ['silent for all its time', 'en silencio todo su tiempo'], ['silent for (.*)', 'silencio de $1'], ['it has just started', 'acaba de arrancar'], ['all have answered or are down', 'todos respondieron o están caídos'], ['unreachable', 'inalcanzable'],
   ['its token is higher', 'su token es mayor'], ['a higher token (.*)', 'un token mayor, $1'], ['another may lead', 'puede liderar otro'], ['to hand over: it outranks the leader', 'para el relevo: es mayor que el líder'], ['it hands over to (.*)', 'entrega el liderazgo a $1'],
-  ['(.*) passes it on', 'lo reenvía $1'], ['(.*) hears it', '$1 lo recibe'], ['by (.*)', 'por $1'], ['a majority has voted for it', 'votó por él una mayoría'], ['its lease has ended', 'su lease terminó'], ['it knows no leader', 'no conoce líder'], ['the round is lost', 'se perdió la vuelta'], ['it claims the next epoch', 'reclama la época siguiente'],
+  ['(.*) passes it on', 'lo reenvía $1'], ['nobody hears it', 'nadie lo recibe'], ['who let us join hears it', 'lo recibe quien nos admitió'], ['(.*) hears it', '$1 lo recibe'], ['(.*) heard it (.*) ago', '$1 recibió algo suyo hace $2'], ['a majority has voted for it', 'votó por él una mayoría'], ['its lease has ended', 'su lease terminó'], ['it knows no leader', 'no conoce líder'], ['the round is lost', 'se perdió la vuelta'], ['it claims the next epoch', 'reclama la época siguiente'],
   ['the cluster is paused until (.*): member (.*) keeps leadership, alive or not; batuta resume ends that', 'el clúster está en pausa hasta $1: el $2 conserva el liderazgo, viva o no; la termina batuta resume'],
   ['its first check has not ended yet', 'su primera comprobación aún no terminó'], ['it is a witness: it votes, and never leads', 'es testigo: vota, y nunca lidera'], ['it is set up to follow only', 'está configurado para solo seguir'], ['it was asked to step down, and is a candidate again when a later leader.s time ends, or no member leads', 'se le pidió que dejara el liderazgo: vuelve a ser candidato cuando termine un líder posterior, o si nadie lidera'],
   ['what it ran as leader (.*) has not stopped yet', 'lo que ejecutaba como líder $1 aún no terminó'], ['it has just joined and awaits the leader', 'acaba de unirse y espera al líder'], ['it is on no member.s list any more', 'ya no está en la lista de ningún miembro'],
@@ -35,22 +47,30 @@ const reasons = [
   ['this process was stopped for longer than T', 'este proceso estuvo parado más de T'], ['it hears members, but nobody has acknowledged for T', 'recibe de miembros, pero ninguno ha confirmado durante T'], ['it has not claimed within T', 'no reclamó en T'], ['it answers nobody', 'no responde a nadie'], ['its leadership was superseded', 'su liderazgo fue reemplazado'], ['nobody vouches for it within (.*)', 'nadie responde por él en $1'], ['it is on the list again', 'está otra vez en la lista'],
   ['the disk has not answered for T|its disk has not answered for T', 'su disco no responde desde hace T'], ['its disk works again', 'su disco vuelve a funcionar'], ['the lead was left to it', 'se le dejó el liderazgo'], ['the end of its work', 'el fin de su trabajo'], ['its work has stopped', 'su trabajo terminó'], ['its work has still to stop', 'su trabajo aún ha de terminar'], ['it goes on under a higher epoch', 'sigue con una época mayor'], ['it may claim, too', 'también puede reclamar'],
   ['it knows of the cluster, or of enough members to found one', 'conoce el clúster, o bastantes miembros para fundarlo'], ['another is preferred', 'se prefiere a otro'], ['a healthy member is there', 'hay un miembro sano'], ['it asks who leads', 'pregunta quién lidera'], ['more members follow this one, or it outranks (.*)', 'a este lo siguen más miembros, o es mayor que $1'],
-  ['(?:member .* says: .*)?this member was removed from the cluster: it is refused until it is added again', 'este miembro fue eliminado del clúster: se lo rechaza hasta que se lo añada de nuevo'], ['this member was removed from the cluster', 'este miembro fue eliminado del clúster'], ['not a member of this cluster', 'no es miembro de este clúster'], ['this id is in use by another process', 'otro proceso usa este id'], ['another secret, cluster, algorithm, election, protocol version or times', 'otro secreto, clúster, algoritmo, elección, versión del protocolo o tiempos'],
-  ['a user of the dashboard has cordoned it', 'lo acordonó un usuario del panel'], ['at (.*)', 'en $1'], ['to (.*)', 'a $1'], ['as number (.*)', 'con el número $1'], ['with priority (.*): a user has set it', 'prioridad $1: la puso un usuario'], ['through (.*)', 'por medio de $1'], ['more than half of the others have noted its disk', 'más de la mitad de los otros anotaron su disco'], ['it was let in, and has got no number', 'se lo admitió, y no tiene número'], ['what it tells of itself', 'lo que dice de sí mismo'],
+  ['(?:member .* reports: .*)?this member was removed from the cluster: it is refused until it is added again', 'este miembro fue eliminado del clúster: se lo rechaza hasta que se lo añada de nuevo'], ['this member was removed from the cluster', 'este miembro fue eliminado del clúster'], ['not a member of this cluster', 'no es miembro de este clúster'], ['this id is in use by another process', 'otro proceso usa este id'], ['another secret, cluster, algorithm, election, protocol version or times', 'otro secreto, clúster, algoritmo, elección, versión del protocolo o tiempos'],
+  ['a user of the dashboard has cordoned it', 'lo acordonó un usuario del panel'], ['at (.*)', 'en $1'], ['to hand over: member (.*) cannot become the leader: it is down', 'no entrega: el $1 está caído'], ['to hand over: member (.*) cannot become the leader: it is observer', 'no entrega: el $1 es observador'], ['to hand over: member (.*) cannot become the leader: it is unhealthy', 'no entrega: el $1 no está sano'],
+  ['to hand over: member (.*) cannot become the leader: member (.*) outranks it .*', 'no entrega: al $1 lo reemplazaría el $2, que es mayor'], ['to hand over: member (.*): not the leader: .*', 'no entrega: el $1 no es el líder'], ['to (.*)', 'a $1'], ['as number (.*)', 'con el número $1'], ['with priority (.*): a user has set it', 'prioridad $1: la puso un usuario'], ['through (.*)', 'por medio de $1'], ['more than half of the others have noted its disk', 'más de la mitad de los otros anotaron su disco'], ['it was let in, and has got no number', 'se lo admitió, y no tiene número'], ['what it tells of itself', 'lo que dice de sí mismo'],
   ['(.*) members vote: they survive the death of (.*), as (.*) do; let an odd number vote', 'votan $1 miembros: soportan la muerte de $2, igual que $3; que vote un número impar'], ['it may be newer than this member.s log', 'puede ser más nuevo que el registro de este miembro'], ['it is new', 'es nuevo'], ['a newer process has taken this id', 'un proceso más nuevo tomó este id'], ['it was removed: (.*)', 'fue eliminado'],
   ['it outranks this member and has been there for (.*)', 'es mayor que este miembro y está ahí desde hace $1'], ['the leader of those who let it join', 'el líder de los que lo admitieron'],
   ['others may have found a leader while it stood aside', 'otros pueden haber hallado un líder mientras no fue candidato'], ['a member knows another process with this id', 'un miembro conoce otro proceso con este id'], ['the contest has come to nothing', 'la elección quedó en nada'], ['a late message asks for a leader', 'un mensaje tardío pide un líder'], ['it has replied that it is no candidate', 'respondió que no es candidato'], ['no leader has appeared within (.*)', 'no apareció ningún líder en $1'],
   ['no leader has reached the newcomer within T', 'ningún líder llegó al nuevo en T'], ['no more reports within T', 'no hubo más informes en T'], ['it goes once more than half of those who vote know that it was removed', 'se va cuando más de la mitad de los votantes sepa que fue eliminado'],
+  ['a member of its list refuses it', 'lo rechaza un miembro de su lista'], ['it is asked to', 'se le pide'], ['above (.*)', 'por encima de $1'], ['(.*) ppm', '$1 ppm'], ['no member of its list refuses it any more', 'ningún miembro de su lista lo rechaza ya'], ['(.*) has taken it for ended', '$1 lo dio por terminado'], ['the list has this member at (.*)', 'la lista tiene a este miembro en $1'], ['the process at (.*) has this id', 'el proceso de $1 tiene este id'],
+  ['it goes once more than half of those who vote know', 'se va cuando lo sepa más de la mitad de los votantes'], ['the transfer target may have claimed', 'puede haber reclamado aquel a quien se traspasa'], ['its leader has resigned before it was saved', 'su líder renunció antes de guardarse'], ['another has claimed meanwhile', 'entretanto reclamó otro'], ['a member that lives has not answered', 'no respondió un miembro vivo'],
+  ['the simulated disk refuses to write', 'el disco simulado no escribe'], ['a write took longer than T', 'una escritura tardó más de T'], ['it was silent for too long', 'calló demasiado tiempo'], ['it has not told what it holds', 'no dijo qué tiene'], ['it tells that it holds it', 'dice que la tiene'], ['which joins through (.*)', 'que se une por medio de $1'], ['its leader.s share is too large', 'su líder tiene más de su parte'], ['its leader is drained', 'su líder se vacía'],
+  ['its last leader.s time has ended: silent', 'terminó el plazo de su último líder: en silencio'], ['its last leader.s time has ended: resigned', 'terminó el plazo de su último líder: renunció'], ['it lives, though its address has refused a connection', 'vive, aunque su dirección rechazó una conexión'], ['its disk refuses the log', 'su disco rechaza el registro'], ['it was elected to pass its log on', 'fue elegido para pasar su registro'], ['it is to be removed', 'va a ser eliminado'],
+  ['it is down, or stands no more', 'está caído, o ya no se presenta'], ['it has led meanwhile, and resigned', 'entretanto lideró, y renunció'], ['that the log is committed up to (.*)', 'que el registro está confirmado hasta $1'], ['it stands since we claim', 'se presenta porque reclamamos'], ['each has removed the other, and it ranks higher', 'cada uno eliminó al otro, y este es mayor'], ['that it was removed', 'que fue eliminado'],
+  ['its file rolled back one write', 'su archivo perdió la última escritura'], ['its disk emptied', 'su disco se vació'], ['it has stopped', 'se detuvo'], ['(.*) with priority (.*)', '$1, con prioridad $2'], ['by (.*) now', 'ahora $1'], ['by (.*)', 'por $1'],
   ['crashed', 'caído'], ['silent', 'en silencio'], ['resigned', 'renunció'], ['superseded', 'reemplazado'], ['stalled', 'estuvo parado'],
 ].map(([en, es]) => [new RegExp(`^${en}$`), es])
 
-// reason is the Machine's reason in the page's language; one that is not known stays as it is.
-export const reason = text => {
+// reason is the Machine's reason in the page's language and the user's time; one that is not known stays as it is.
+export const reason = given => {
+  const text = given?.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, moment)
   if (lang !== 'es' || !text) return text
   const [cause, rest] = /^(crashed|silent|resigned|superseded|stalled|removed): (.*)$/.exec(text)?.slice(1) ?? []
   if (rest) return `${reason(cause)}: ${reason(rest)}`
   const known = reasons.find(([en]) => en.test(text))
-  return known ? text.replace(...known) : text
+  return written(known ? text.replace(...known) : text)
 }
 
 const why = {
