@@ -33,6 +33,9 @@ func TestAnIncidentOpensInTheLab(t *testing.T) {
 	b.size(1280, 900, "light")
 	b.until(ready + " && lab.tours.current")
 	b.until("document.querySelector('#h-tour').textContent.startsWith('Incident of default')")
+	if n := eval[int](b, "(text => { const date = document.createRange(); date.setStart(text, text.data.indexOf('20')); date.setEnd(text, text.length); return date.getClientRects().length })(document.querySelector('#h-tour').firstChild)"); n != 1 {
+		t.Errorf("the date of the title is on %d lines", n)
+	}
 	b.until("document.querySelector('#tour-text').textContent.includes('No records of 4')")
 	eval[any](b, "lab.tours.go(lab.tours.current.stops.findLastIndex(x => x.text.en.startsWith('4 lost'))), 0")
 	b.until("/^4 lost the lead of epoch \\d+: its process ended/.test(document.querySelector('#tour-text').textContent)")

@@ -51,7 +51,7 @@ export function recorded(incident) {
     algorithm: incident.status.algorithm, ring: incident.status.successor != null, members, events, flights, links: [], steps: [], more: false, elapsed: to - from, trace: '',
     timing: { heartbeat: duration(heartbeat), tMax: duration(t_max), tProcess: duration(t_process), t: duration(silence) },
   }
-  return { played, tour: { name: '', title: both(l => say(l, 'i_title', { cluster: incident.status.cluster, time: new Date(from + margin).toISOString().replace('T', '\u00a0').slice(0, 19) })), stops: stopsOf(incident, played, from, shifts) } }
+  return { played, tour: { name: '', title: both(l => say(l, 'i_title', { cluster: incident.status.cluster, time: new Date(from + margin).toISOString().slice(0, 19).replace('T', '\u00a0').replaceAll('-', '\u2060-\u2060') })), stops: stopsOf(incident, played, from, shifts) } }
 }
 
 // read is a member's records and changes of leadership, by the clock of who gathered them.
