@@ -167,11 +167,11 @@ func (c *client) count() (lost int, longest time.Duration) {
 	return lost, longest
 }
 
-// answeredBy gives the one that has answered 20 requests in a row, the last included; "": none has.
+// answeredBy gives the one that has answered 5 requests in a row, the last included; "": none has.
 func (c *client) answeredBy() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.times < 20 {
+	if c.times < 5 {
 		return ""
 	}
 	return c.by
