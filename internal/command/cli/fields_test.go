@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// libraryText is all that a service compiles, whose texts its users read. The engines' commands
-// and the kits for tests are not among it.
+// libraryText is the sources that a service compiles: its users read their texts. The engines'
+// commands and the kits for tests are not among them.
 var libraryText = regexp.MustCompile(`^(\w+\.go|(election|quorum|superpeer|batutahttp|batutaprom|compat|internal/(core|net|disk|clock|overdue|eventlog)|engines/(etcd|kubernetes|postgres))/.*|engines/\w+\.go)$`)
 
 var (

@@ -247,9 +247,9 @@ export class SpaceTime {
     c.textAlign = 'left'
     const taken = this.model.members.map(() => [])
     for (const { e, x, y } of labels.sort((a, b) => a.rank - b.rank)) {
-      const label = this.t.sentence(e, true), begin = this.#within(c, label, x + 5), end = begin + c.measureText(label).width + 5
-      if (taken[e.m].some(([a, b]) => begin < b && end > a)) continue
-      taken[e.m].push([begin, end])
+      const label = this.t.sentence(e, true), [begin, end] = this.#within(c, label, x + 5)
+      if (taken[e.m].some(([a, b]) => begin < b && end + 5 > a)) continue
+      taken[e.m].push([begin, end + 5])
       c.strokeStyle = this.style.surface
       c.lineWidth = 3
       c.strokeText(label, begin, y - 9)
@@ -258,8 +258,11 @@ export class SpaceTime {
     }
   }
 
-  // within is where a label begins that is not cut off at the right.
-  #within(c, label, x) { return Math.min(x, this.w - c.measureText(label).width - 2) }
+  // within is where a label begins and ends that is not cut off at the right.
+  #within(c, label, x) {
+    const width = c.measureText(label).width, begin = Math.min(x, this.w - width - 2)
+    return [begin, begin + width]
+  }
 
   // What is done to links stands at the top, over the whole.
   #whole(c, e) {
@@ -274,7 +277,8 @@ export class SpaceTime {
     c.fillStyle = s.alarm
     c.textAlign = 'left'
     c.font = this.#font(11)
-    c.fillText(this.t.sentence(e), this.#within(c, this.t.sentence(e), x + 4), top - 8)
+    const label = this.t.sentence(e)
+    c.fillText(label, this.#within(c, label, x + 4)[0], top - 8)
     this.marks.push({ event: e, x, y: top - 8 })
   }
 

@@ -15,15 +15,15 @@ const doings = {
   'cannot save': 'no puede guardar', 'saves again': 'vuelve a guardar', 'has departed': 'ya no está:', 'connections are reset': 'pierde sus conexiones',
 }
 
-// Where they stand without an object.
-const alone = { 'loses': 'pierde el liderazgo', 'asks': 'pide votos', 'renews': 'renueva su liderazgo' }
+// Verbs without an object.
+const bare = { 'loses': 'pierde el liderazgo', 'asks': 'pide votos', 'renews': 'renueva su liderazgo' }
 
 // doing is what a record of the trace says that a member does, to a peer if there is one.
 export const doing = (what, peer) => {
   if (lang !== 'es') return what
   const known = doings[what]
   if (!known) return written(phrases.reduce((text, [en, es]) => text.replace(en, es), what))
-  return peer ? known : alone[what] ?? known.replace(/ (a|de)$/, '')
+  return peer ? known : bare[what] ?? known.replace(/ (a|de)$/, '')
 }
 
 // written has lengths of time as Spanish has them: 1.5s is 1,5 s, with the mark that the locale has.
