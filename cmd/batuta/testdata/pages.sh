@@ -68,6 +68,7 @@ succeeds() {
 
 declare -A busy # the process that has a place
 declare -A text # its line
+declare -A output # the file that it writes to
 
 # remains LINE: it begins, and goes on. A member takes the place of the members before, as on a machine of its own,
 # unless the page has several on one machine.
@@ -91,6 +92,7 @@ remains() {
 	kill -0 $pid 2>/dev/null || { fail "$1" "it ended" "$out" && return; }
 	busy["$place"]=$pid
 	text["$place"]=$1
+	output["$place"]=$out
 }
 
 # leave PLACE: what runs there ends.
@@ -105,7 +107,8 @@ leave() {
 	kill -9 $pid 2>/dev/null # it has ignored the interrupt: the code shows that
 	wait $pid
 	local code=$?
-	case $code in 0 | 130) ;; *) fail "${text["$1"]}" "exit code $code at an interrupt" /dev/null ;; esac
+	# A command that has printed its error may end only now.
+	case $code in 0 | 130) ;; *) fail "${text["$1"]}" "it ended with exit code $code" "${output["$1"]}" ;; esac
 	unset "busy[$1]"
 }
 
