@@ -284,7 +284,7 @@ func (e *Election) handOver(ctx context.Context, id ID) error {
 	case from.Leader.ID == id:
 		return nil
 	}
-	if err := e.askLeader(ctx, named.Request{Do: named.DoHandOver, Member: id}); err != nil {
+	if _, err := e.askLeader(ctx, named.Request{Do: named.DoHandOver, Member: id}); err != nil {
 		return err
 	}
 	return n.followed(ctx, from, id)
@@ -321,7 +321,7 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 	case from.Leader.ID == n.id:
 		return nil
 	}
-	if err := e.askLeader(ctx, named.Request{Do: named.DoResign, Member: from.Leader.ID}); err != nil {
+	if _, err := e.askLeader(ctx, named.Request{Do: named.DoResign, Member: from.Leader.ID}); err != nil {
 		return err
 	}
 	for v, err := range n.Watch(ctx) {
@@ -332,15 +332,15 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 	return n.ended(ctx)
 }
 
-// askLeader sends a request to the leader. The effect of a request whose answer is lost shows in the leader of the election.
-func (e *Election) askLeader(ctx context.Context, r named.Request) error {
+// askLeader sends a request to the leader. Without an answer, because its leadership has ended, it may have been done.
+func (e *Election) askLeader(ctx context.Context, r named.Request) (answered bool, err error) {
 	if until, ok := ctx.Deadline(); ok {
 		r.Within = time.Until(until)
 	}
-	if err := e.node.candidacies.request(ctx, r); !errors.Is(err, errUnanswered) {
-		return err
+	if err = e.node.candidacies.request(ctx, r); errors.Is(err, errUnanswered) {
+		return false, nil
 	}
-	return nil
+	return true, err
 }
 
 // Elections yields the views of all elections but the cluster's own: first the present
@@ -530,32 +530,42 @@ const MaxPause = election.MaxPause
 // [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
 // it for the rest of the pause. A leader that is unhealthy keeps it, too.
 //
-// It returns when this member goes by it. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
+// It returns when this member goes by it. A leader whose leadership ends meanwhile may not have passed it on: then the next leader
+// is asked. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
 // a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
 // A pause is not on disk: it ends when every process that knows it has ended.
 func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 	if length < 0 || length > MaxPause {
 		return config("pause of %v: give at most %v, or 0 to end a pause", length, MaxPause)
 	}
-	until, err := ask(ctx, &n.calls, func() time.Time {
-		until, _ := n.paused()
-		if length == 0 && !until.IsZero() && !n.view().Token.Defined() {
-			n.emit(election.Event{Kind: election.Pausing})
-			until = time.Time{}
+	var asked Token
+	agreed := false
+	for first := true; ; first = false {
+		var view View
+		until, err := ask(ctx, &n.calls, func() (until time.Time) {
+			until, _ = n.paused()
+			if view = n.view(); length == 0 && !until.IsZero() && !view.Defined() {
+				n.emit(election.Event{Kind: election.Pausing})
+				until = time.Time{}
+			}
+			return until
+		})
+		switch {
+		case err != nil, length == 0 && until.IsZero(), agreed && !until.IsZero():
+			return err
+		case first, view.Defined() && view.Token != asked: // a leader that ends may not have passed it on
+			asked = view.Token
+			answered, err := n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
+			if err != nil {
+				return err
+			}
+			agreed = agreed || answered
+		default:
+			select {
+			case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
-		return until
-	})
-	if err != nil || length == 0 && until.IsZero() {
-		return err
 	}
-	err = n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
-	for err == nil && until.IsZero() == (length > 0) {
-		select {
-		case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		until, err = ask(ctx, &n.calls, func() time.Time { until, _ := n.paused(); return until })
-	}
-	return err
 }

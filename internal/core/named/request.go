@@ -120,7 +120,7 @@ func (o *office) answer(r Request) verdict {
 	case DoResign:
 		return makeWay(o, r.Member, election.Event{Kind: election.Resigned})
 	case DoPause:
-		return makeWay(o, election.None, election.Event{Kind: election.Pausing, Age: r.Length})
+		return verdict{act: election.Event{Kind: election.Pausing, Age: r.Length}} // while it hands over, too
 	case DoHandOver:
 		if err := o.AdmitTransfer(r.Member); err != nil {
 			return refused(refusalOf(err), "%v", err)
