@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -239,9 +240,10 @@ type holder struct {
 	seats int
 	lose  context.CancelCauseFunc // ends the command
 
-	mu   sync.Mutex
-	id   string // of the candidacy
-	over bool   // it begins none any more
+	mu    sync.Mutex
+	id    string    // of the candidacy
+	until time.Time // the last answer holds, in which a call may go without one
+	over  bool      // it begins none any more
 }
 
 // wait returns once the election is held. try: it returns [errHeld] where it is held already.
@@ -251,9 +253,9 @@ func (h *holder) wait(ctx context.Context, try bool) (candidacy.Turn, error) {
 		switch {
 		case ctx.Err() != nil:
 			return a, ctx.Err()
-		case err != nil && !h.forgets(err):
+		case err != nil && !h.hung(err) && !h.forgets(err):
 			return a, err
-		case err != nil: // this process was stopped for longer than its ttl
+		case err != nil: // it asks again; what is forgotten: this process was stopped for longer than its ttl
 		case a.State == candidacy.Leading && a.ValidMS > 0:
 			return a, nil
 		case a.State == candidacy.Lost:
@@ -278,7 +280,7 @@ func (h *holder) forgets(err error) bool {
 	defer h.mu.Unlock()
 	known := h.id != "" && answered(err) == http.StatusNotFound
 	if known {
-		h.id = ""
+		h.id, h.until = "", time.Time{}
 	}
 	return known
 }
@@ -291,22 +293,37 @@ func answered(err error) int {
 	return 0
 }
 
-// renew renews the candidacy, or begins it.
+// hung reports whether a call went without an answer while the last answer still holds: there is time to ask again.
+func (h *holder) hung(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	late, ok := errors.AsType[net.Error](err)
+	return ok && late.Timeout() && time.Now().Before(h.until)
+}
+
+// renew renews the candidacy, or begins it. A call takes half of what is left: it may be only the connection that hangs.
 func (h *holder) renew(ctx context.Context) (candidacy.Turn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
 		return candidacy.Turn{}, context.Canceled
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.ttl)
-	defer cancel()
+	asked := time.Now()
 	ask := candidacy.Request{TTL: h.ttl.String(), Candidacy: h.id}
 	if h.id == "" {
 		ask.Seats = h.seats
 	}
+	if h.until.IsZero() {
+		h.until = asked.Add(h.ttl)
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(h.until.Sub(asked)/2, 50*time.Millisecond))
+	defer cancel()
 	a, err := h.agent.Stand(ctx, h.name, ask)
 	if err == nil {
-		h.id = a.Candidacy
+		h.id, h.until = a.Candidacy, asked.Add(h.ttl)
+	}
+	if err == nil && a.State == candidacy.Leading && a.ValidMS > 0 {
+		h.until = asked.Add(time.Duration(a.ValidMS) * time.Millisecond)
 	}
 	return a, refusal(err)
 }
@@ -315,7 +332,7 @@ func (h *holder) renew(ctx context.Context) (candidacy.Turn, error) {
 func (h *holder) lease() (left, whole time.Duration, ok bool) {
 	a, err := h.renew(context.Background())
 	switch {
-	case answered(err) == http.StatusServiceUnavailable: // its member is stuck for a moment
+	case answered(err) == http.StatusServiceUnavailable, h.hung(err): // its member is stuck for a moment, or a connection
 		return 0, 0, false
 	case err != nil:
 		h.lose(fmt.Errorf("election %q is lost: %w", h.name, err))
@@ -340,7 +357,7 @@ func (h *holder) end(ctx context.Context) error {
 	if answered(err) == http.StatusNotFound {
 		err = nil // it has ended already
 	}
-	h.id = ""
+	h.id, h.until = "", time.Time{}
 	return refusal(err)
 }
 
