@@ -19,9 +19,10 @@
 //     roster, meta and reaper
 //   - stance (standing.go): why this member is a candidate, or is not
 //   - mail (sending.go): what every message carries, the way it goes, and again what may be lost
-//   - inquiry: the questions to other members, and what is to be known before a claim
-//   - elector (leadership.go, handover.go): claims, accepts, saves and ends leaderships, gives them
-//     away, and steps the algorithm
+//   - inquiry (claim.go): the questions to other members about a leader
+//   - claimant (claim.go): every condition of a claim
+//   - elector (leadership.go, handover.go): accepts, saves and ends leaderships, gives them away, and
+//     steps the algorithm
 //   - watcher (detector.go, relay.go): which members live
 //   - listing (membership.go): changes of the member list, and two processes of one id
 //   - Machine: events, messages, timers, and the state for an exhaustive search

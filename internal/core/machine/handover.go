@@ -348,20 +348,6 @@ func (m *elector) transfer(to election.ID) {
 	m.stepDown("it hands over to " + string(to))
 }
 
-// inherits makes an election wait for the heir, which claims instead of starting an election.
-func (m *elector) inherits() bool {
-	switch {
-	case m.heir == election.None:
-		return false
-	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
-		m.unclaimed(m.heir, "it is down, or stands no more", false)
-	case m.heir == m.cfg.Self.ID:
-		m.disinherit()
-		m.take("the lead was left to it")
-	}
-	return true
-}
-
 // missHeir starts the election that waited, when the heir cannot take leadership any more.
 func (m *elector) missHeir() {
 	if !m.tenure.Draining() && m.heir != election.None && !m.fit(m.heir) {
@@ -395,7 +381,7 @@ func (m *elector) resumeContest() {
 	if !m.contestHeld || m.othersDrain() != election.None {
 		return
 	}
-	m.contestHeld = false
+	m.holds(false)
 	m.contestBegins()
 	m.reconsider() // until now no member could lead
 	if m.undecided() {

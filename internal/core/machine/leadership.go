@@ -9,56 +9,8 @@ import (
 
 // elector claims, accepts and ends leaderships, and steps the Algorithm.
 type elector struct {
-	inquiry
+	claimant
 	algorithm election.Algorithm
-}
-
-// claim makes this member the next leader, above every epoch it knows, unless a different member's
-// work or claim may be in the way.
-func (m *elector) claim(why string) {
-	if m.defersClaim() {
-		return
-	}
-	if !m.mayClaim() || m.holdsContest() || m.inherits() {
-		return
-	}
-	if !m.asksBeforehand() && !m.pollsHigher() {
-		m.take(why)
-	}
-}
-
-// asksBeforehand asks the members about a leader, and reports so, if what this member has learned of that
-// is old.
-func (m *elector) asksBeforehand() bool {
-	why := ""
-	switch {
-	case m.cfg.NoDetector:
-	case m.seen.Contested():
-		why = "another has claimed meanwhile"
-	case !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT():
-		why = "it has replied that it is no candidate"
-	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
-		m.mayAskTwice(false)
-		why = "a member that lives has not answered"
-	}
-	if why != "" {
-		m.discover(why)
-	}
-	return why != ""
-}
-
-// holdsContest puts a contest off while work of an ended leadership still runs.
-func (m *elector) holdsContest() bool {
-	whose := m.othersDrain()
-	if whose == election.None {
-		return false
-	}
-	if !m.contestHeld {
-		m.contestHeld = true
-		m.note("waits", whose, election.Token{}, "its work has still to stop")
-	}
-	m.wakeForDraining()
-	return true
 }
 
 // actions is what the Algorithm sees of its Machine; see [election.Actions].
@@ -224,46 +176,6 @@ func (m *elector) probedBy(msg *election.Message) {
 	}
 }
 
-// endPoll goes on as soon as all have answered, or are down.
-func (m *elector) endPoll() {
-	if !m.polledAt.IsZero() && !m.polling() {
-		m.alarms.Cancel(timerPoll)
-		if m.polled() && !m.asksBeforehand() {
-			m.take("all have answered or are down")
-		}
-	}
-}
-
-// pollTimedOut asks again for a leader before it claims: what the members reported of that is old,
-// and a member that did not answer may lead.
-func (m *elector) pollTimedOut() {
-	for i := range m.members {
-		m.members[i].deaf = m.members[i].deaf || m.members[i].polled
-	}
-	if m.polled() {
-		m.discover("they have not answered in time")
-	}
-}
-
-// polled reports whether this member goes on to claim. If a candidate was found it leaves that to
-// the contest.
-func (m *elector) polled() bool {
-	stands := false
-	for i := range m.members {
-		peer := &m.members[i]
-		if i > m.me && !peer.polled && m.eligible(peer) && !peer.saidAt.Before(m.polledAt) {
-			stands, peer.gaveTurn = true, true
-		}
-		peer.polled = false
-	}
-	m.polls(time.Time{})
-	may := m.mayClaim()
-	if may && stands {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-	}
-	return may && !stands
-}
-
 // accept takes the leadership t that from announces: the leader itself, or in a ring the member
 // that passes it on.
 //
@@ -382,19 +294,6 @@ func (m *elector) renewed() {
 	if m.tenure.Leading() {
 		m.beatAll()
 	}
-}
-
-// take claims the next epoch.
-func (m *elector) take(why string) {
-	if m.holdsContest() {
-		return
-	}
-	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
-	m.tenure.Claim(m.seen.Next(m.cfg.Self, m.tenure.Held(), &m.disk), m.now)
-	m.seen.See(m.tenure.Next().Epoch)
-	m.note("claims", m.cfg.Self.ID, m.tenure.Next(), why)
-	m.countSide()
-	m.save()
 }
 
 // install announces the leadership that is now safe on disk.
@@ -556,11 +455,7 @@ func (m *elector) saved(err error) {
 		m.alarms.Set(timerSave, m.now.Add(saveRetry))
 		m.withdraw()
 	}
-	written := m.tenure.Mine(m.tenure.Next()) && !m.tenure.Next().Above(m.disk.Writing()) && !m.tenure.Live() // else it leads already
-	overtaken := written && m.overtaken()
-	if overtaken || written && m.holdsContest() {
-		m.drop() // its turn comes when the present leader has stopped, or led
-	}
+	overtaken := m.preceded()
 	switch {
 	case m.tenure.Next().Defined() && m.tenure.Next().Above(m.disk.Writing()):
 		m.save()

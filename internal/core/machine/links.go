@@ -205,12 +205,6 @@ type connections struct {
 	claimDeferred bool      // we would have claimed just then
 }
 
-// defersClaim reports whether a claim has to wait until a new process has been received.
-func (c *connections) defersClaim() bool {
-	c.claimDeferred = c.claimDeferred || c.replacing
-	return c.replacing
-}
-
 // Admit returns nil if a connection on which a process presents itself as
 // peer may stay open, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
 // [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.

@@ -139,6 +139,9 @@ type departing struct {
 	told  time.Time // when it was last notified that it is no member any more
 }
 
+// holds notes whether a contest waits for such work.
+func (o *othersWork) holds(contest bool) { o.contestHeld = contest }
+
 // keeps keeps the link to a leader that is on the list no more.
 func (o *othersWork) keeps(peer *member) {
 	o.departing = append(slices.Clone(o.departing), departing{id: peer.ID, heard: peer.heard})

@@ -18,7 +18,6 @@ type stance struct {
 	handover
 	refusals
 	discovery
-	poll
 	inheritance
 }
 
@@ -43,20 +42,6 @@ func (m *stance) outranked() bool {
 		return true
 	}
 	return anyOf(m.members[m.me+1:], func(peer *member) bool { return peer.replied && m.eligible(peer) })
-}
-
-// overtaken reports whether a higher member has become a candidate while our claim was on its way
-// to the disk, or at the moment in which that set out. It has asked for what we know, which did not
-// include the claim, and is about to claim. It gets its turn, once.
-func (m *stance) overtaken() (yes bool) {
-	for i := m.me + 1; i < len(m.members); i++ {
-		peer := &m.members[i]
-		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
-			peer.gaveTurn, yes = true, true
-			m.note("yields", peer.ID, m.tenure.Next(), "it stands since we claim")
-		}
-	}
-	return yes
 }
 
 // MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
@@ -136,14 +121,6 @@ func (h *handover) doubt(why string) { h.doubts = why }
 
 func (m *stance) mayPreempt() bool {
 	return !m.cfg.NoPreempt && m.tenure.Live() && m.Standing() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
-}
-
-// mayClaim reports whether this member may lead next, as far as it knows.
-func (m *stance) mayClaim() bool {
-	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
-		return false // may not yet, or a leadership is on its way to the disk
-	}
-	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is gone
 }
 
 // drop gives up the leadership that is being saved.

@@ -1,0 +1,339 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file has what a member asks before it claims, and every condition of a claim: what keeps a candidate from
+// leading, and what may come between while its claim is written. Whether it is a candidate is in standing.go.
+
+// claimant is what keeps a candidate from leading.
+type claimant struct {
+	inquiry
+	poll
+}
+
+// poll asks those that may claim, too, whether they are candidates.
+type poll struct {
+	contestAt time.Time // what members reported before is old: the contest has begun since
+	polledAt  time.Time // when we began to ask higher members whether they are candidates; zero: we do not
+}
+
+// polls notes since when higher members are asked; zero: they are not.
+func (p *poll) polls(since time.Time) { p.polledAt = since }
+
+// claim makes this member the next leader, above every epoch it knows, unless a different member's
+// work or claim may be in the way.
+func (m *elector) claim(why string) {
+	switch {
+	case m.defersClaim(), !m.mayClaim(), m.holdsContest(), m.inherits(), m.asksBeforehand(), m.pollsHigher():
+	default:
+		m.take(why)
+	}
+}
+
+// defersClaim reports whether a claim has to wait until a new process has been received.
+func (c *connections) defersClaim() bool {
+	c.claimDeferred = c.claimDeferred || c.replacing
+	return c.replacing
+}
+
+// mayClaim reports whether this member may lead next, as far as it knows.
+func (m *claimant) mayClaim() bool {
+	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
+		return false // may not yet, or a leadership is on its way to the disk
+	}
+	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is gone
+}
+
+// holdsContest puts a contest off while work of an ended leadership still runs.
+func (m *claimant) holdsContest() bool {
+	whose := m.othersDrain()
+	if whose == election.None {
+		return false
+	}
+	if !m.contestHeld {
+		m.holds(true)
+		m.note("waits", whose, election.Token{}, "its work has still to stop")
+	}
+	m.wakeForDraining()
+	return true
+}
+
+// inherits makes an election wait for the heir, which claims instead of starting an election.
+func (m *elector) inherits() bool {
+	switch {
+	case m.heir == election.None:
+		return false
+	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
+		m.unclaimed(m.heir, "it is down, or stands no more", false)
+	case m.heir == m.cfg.Self.ID:
+		m.disinherit()
+		m.take("the lead was left to it")
+	}
+	return true
+}
+
+// asksBeforehand asks the members about a leader, and reports so, if what this member has learned of that
+// is old.
+func (m *elector) asksBeforehand() bool {
+	why := m.outdated()
+	if why != "" {
+		m.discover(why)
+	}
+	return why != ""
+}
+
+// outdated is why what this member has learned of a leader is old; empty: it is not.
+func (m *claimant) outdated() string {
+	switch {
+	case m.cfg.NoDetector:
+	case m.seen.Contested():
+		return "another has claimed meanwhile"
+	case !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT():
+		return "it has replied that it is no candidate"
+	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
+		m.mayAskTwice(false)
+		return "a member that lives has not answered"
+	}
+	return ""
+}
+
+// pollsHigher asks those higher members whose last report makes a claim unsafe. A member that was
+// no candidate, as it reported before this election or while it still asked for a leader, may be
+// about to claim, too. So may a candidate that was received since and has not reported that it
+// takes the election over, and a resigned member that is the next candidate: a round of a ring goes
+// past it when it has yet to find the leadership lost. No further member is waited for, and none gets a
+// second turn: a program with a different idea of rank may be a candidate and never take over.
+func (m *claimant) pollsHigher() bool {
+	if m.cfg.NoDetector {
+		return false
+	}
+	asks := m.polling()
+	for i := len(m.members) - 1; i > m.me; i-- {
+		peer := &m.members[i]
+		unsafe := peer.saidAt.Before(m.contestAt) || peer.eligibility == election.IneligibleUnfounded
+		if m.eligible(peer) {
+			unsafe = !peer.gaveTurn && (peer.saidAt.After(m.contestAt) || peer.eligibility == election.StandsNext)
+		}
+		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp && !peer.link {
+			continue
+		}
+		if !asks {
+			m.polls(m.now)
+		}
+		peer.polled, asks = true, true
+		m.note("sounds", peer.ID, election.Token{}, "it may claim, too")
+		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
+		m.alarms.Set(timerPoll, m.now.Add(m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax))
+	}
+	return asks
+}
+
+// endPoll goes on as soon as all have answered, or are down.
+func (m *elector) endPoll() {
+	if !m.polledAt.IsZero() && !m.polling() {
+		m.alarms.Cancel(timerPoll)
+		if m.polled() && !m.asksBeforehand() {
+			m.take("all have answered or are down")
+		}
+	}
+}
+
+// pollTimedOut asks again for a leader before it claims: what the members reported of that is old,
+// and a member that did not answer may lead.
+func (m *elector) pollTimedOut() {
+	for i := range m.members {
+		m.members[i].deaf = m.members[i].deaf || m.members[i].polled
+	}
+	if m.polled() {
+		m.discover("they have not answered in time")
+	}
+}
+
+// polled reports whether this member goes on to claim. If a candidate was found it leaves that to
+// the contest.
+func (m *elector) polled() bool {
+	stands := false
+	for i := range m.members {
+		peer := &m.members[i]
+		if i > m.me && !peer.polled && m.eligible(peer) && !peer.saidAt.Before(m.polledAt) {
+			stands, peer.gaveTurn = true, true
+		}
+		peer.polled = false
+	}
+	m.polls(time.Time{})
+	may := m.mayClaim()
+	if may && stands {
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	}
+	return may && !stands
+}
+
+// take claims the next epoch.
+func (m *elector) take(why string) {
+	if m.holdsContest() {
+		return
+	}
+	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
+	m.tenure.Claim(m.seen.Next(m.cfg.Self, m.tenure.Held(), &m.disk), m.now)
+	m.seen.See(m.tenure.Next().Epoch)
+	m.note("claims", m.cfg.Self.ID, m.tenure.Next(), why)
+	m.countSide()
+	m.save()
+}
+
+// preceded drops a claim that has just been written if a different member comes first, and reports whether
+// that member has become a candidate since the claim.
+func (m *elector) preceded() (overtaken bool) {
+	next := m.tenure.Next()
+	if !m.tenure.Mine(next) || next.Above(m.disk.Writing()) || m.tenure.Live() { // live: it leads already
+		return false
+	}
+	overtaken = m.overtaken()
+	if overtaken || m.holdsContest() {
+		m.drop() // its turn comes when the present leader has stopped, or led
+	}
+	return overtaken
+}
+
+// overtaken reports whether a higher member has become a candidate while our claim was on its way
+// to the disk, or at the moment in which that set out. It has asked for what we know, which did not
+// include the claim, and is about to claim. It gets its turn, once.
+func (m *claimant) overtaken() (yes bool) {
+	for i := m.me + 1; i < len(m.members); i++ {
+		peer := &m.members[i]
+		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
+			peer.gaveTurn, yes = true, true
+			m.note("yields", peer.ID, m.tenure.Next(), "it stands since we claim")
+		}
+	}
+	return yes
+}
+
+// inquiry asks: the members about a leader, and a higher member whether it claims.
+type inquiry struct{ mail }
+
+// What follows keeps two members' work apart. A member whose leadership has ended reports in all its
+// messages, and in beats, that its work still runs, until it has stopped. No member claims
+// meanwhile, for as long as that member is received.
+
+// othersDrain is drains, members that depart included.
+func (m *inquiry) othersDrain() election.ID {
+	if len(m.departing) > 0 {
+		return m.departing[0].id
+	}
+	return m.drains(m.now)
+}
+
+// wakeForDraining: a draining member counts as down after the silence that is tolerated.
+func (m *inquiry) wakeForDraining() {
+	for i := range m.members {
+		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.drains(m.now, m.cfg.Timing.Bears()) {
+			m.alarms.Wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
+		}
+	}
+	for _, d := range m.departing {
+		m.alarms.Wake(d.heard.Add(m.cfg.Timing.Bears() + 1))
+	}
+}
+
+// departed forgets a process that has left the list and works no more, or is gone.
+func (m *inquiry) departed(i int, why string) {
+	id := m.departing[i].id
+	m.departing = slices.Delete(slices.Clone(m.departing), i, i+1)
+	m.note("has departed", id, election.Token{}, why)
+	m.do(election.Action{Kind: election.Notify, Member: id, Status: election.StateRemoved})
+	m.do(election.Action{Kind: election.Hangup, To: id})
+}
+
+// heardLeader notes that a message of the leader itself has arrived.
+func (m *inquiry) heardLeader() {
+	m.detector.ReceiveLeader(m.now)
+	m.restsOnNoAnswer()
+	m.endSuspicion()
+}
+
+func (m *inquiry) endSuspicion() {
+	if m.detector.Acquit() {
+		m.alarms.Cancel(timerVouch)
+		m.awaitNobody()
+	}
+}
+
+// What follows asks before it claims: which epoch the members know of, after a start, a stall or the
+// loss of leadership.
+
+// discovery is what this member is finding out. It may go on for a while under a leader that is
+// known only indirectly: what that leader's end leaves is known the sooner.
+type discovery struct {
+	mode           mode
+	replied        bool      // a member has replied
+	unacknowledged bool      // we stepped down because no acknowledgement came; claim only once answered or without peers
+	since          time.Time // an answer to an earlier question does not show the present
+	inquired       time.Time // when the questions began that a claim would rest on; zero: on none
+	askedTwice     bool      // in this contest, because an answer was lost
+}
+
+// mode is what a discovery waits for.
+type mode uint8
+
+const (
+	idle         mode = iota
+	awaitsLeader      // the leader of the members that have just admitted this member
+	asks              // replies about the highest epoch, before any claim
+)
+
+// claimsOnlyAnswered has this member, whose leadership no member has acknowledged, claim again only
+// once it is answered or without peers.
+func (d *discovery) claimsOnlyAnswered() { d.unacknowledged = true }
+
+// probeNext asks the highest member that this discovery has not asked yet.
+func (m *inquiry) probeNext() {
+	for i := len(m.members) - 1; i >= 0; i-- {
+		if i != m.me && !m.members[i].probed {
+			m.probe(i)
+			return
+		}
+	}
+}
+
+// probe asks a member what it knows of the leadership, and waits for its reply.
+func (m *inquiry) probe(i int) {
+	peer := &m.members[i]
+	peer.awaited, peer.probed, peer.askedAt, peer.replied, peer.reports = true, true, m.now, false, election.None
+	m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
+	m.awaitAnew(i)
+}
+
+// answered notes whether any member has replied.
+func (d *discovery) answered(any bool) { d.replied = any }
+
+// inquires records that a claim will rest on what is asked from now on.
+func (d *discovery) inquires(now time.Time) { d.inquired = now }
+
+// restsOnNoAnswer records that a claim would rest on no answer: a leader is received, or confirmed.
+func (d *discovery) restsOnNoAnswer() { d.inquired = time.Time{} }
+
+// mayAskTwice allows to ask once more in this contest for an answer that is lost.
+func (d *discovery) mayAskTwice(may bool) { d.askedTwice = !may }
+
+// awaitNobody ends the wait for replies, for those to come to what was asked until now too.
+func (m *inquiry) awaitNobody() {
+	m.since = m.now
+	for i := range m.members {
+		m.members[i].awaited = false
+	}
+}
+
+// askAgain asks those again that have reported a leader which was not on our list, and is by now.
+func (m *inquiry) askAgain() {
+	m.others(func(i int, peer *member) {
+		if peer.awaited && peer.reports != election.None && m.Knows(peer.reports) {
+			m.probe(i)
+		}
+	})
+}
