@@ -22,7 +22,6 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/work/hooks"
 )
 
@@ -136,7 +135,7 @@ func TestMetricsBesideHealth(t *testing.T) {
 
 // A watcher is told the current view and what follows, until the agent leaves.
 func TestWatch(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	a := startLone(t, "--events", "json")
 	_, rest, _ := strings.Cut(said(t, bufio.NewScanner(a.stdout), `"ready"`), `"http":"`)
 	at, _, _ := strings.Cut(rest, `"`)

@@ -9,12 +9,11 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // A member that resigned and leads again at once is counted: it is asked to campaign as soon as another leads.
 func TestBenchSeesAResignedMemberReturn(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c, err := newCluster(3)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +61,7 @@ func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 
 // The highest member that starts again takes over, and is measured from its event ready.
 func TestBenchMeasuresAReturn(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	var out, progress bytes.Buffer
 	b := &failoverBench{fault: "return", benchCluster: benchCluster{Env: cli.Env{Stdout: &out, Stderr: &progress},
 		nodes: 3, rounds: 2, algorithm: "bully", profile: "lan", json: true, dataDir: t.TempDir()}}

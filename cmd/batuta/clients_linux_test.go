@@ -92,7 +92,7 @@ func (c *crew) hold(program []string, at string) {
 // Programs in other languages lead in turn: each stops its work when its agent is killed or frozen, and before another leads
 // when it is asked to. Under a quorum no two work at once.
 func TestProgramsInOtherLanguagesLeadInTurn(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	for name, program := range clients(t) {
 		for _, algorithm := range []string{"bully", "quorum"} {
 			t.Run(name+" "+algorithm, func(t *testing.T) {

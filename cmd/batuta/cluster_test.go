@@ -74,6 +74,7 @@ func mustCrash(t *testing.T, c *cluster, m *member) {
 // Each time the leader is killed the next takes over with a higher epoch, and
 // it takes the lead back when it returns.
 func TestKillLeader(t *testing.T) {
+	t.Parallel()
 	c, now := startCluster(t, 5)
 	for round := range fulltest.Size(5, 100) {
 		victim := now.leader
@@ -90,6 +91,7 @@ func TestKillLeader(t *testing.T) {
 // A leader that is stopped is replaced. When it runs on, the first it tells is
 // that it has lost; then it takes the lead back.
 func TestFreezeLeader(t *testing.T) {
+	t.Parallel()
 	c, now := startCluster(t, 5)
 	for round := range fulltest.Size(2, 25) {
 		victim, epoch, frozen := now.leader, now.epoch, time.Now()
@@ -119,6 +121,7 @@ func TestFreezeLeader(t *testing.T) {
 
 // Five members survive any two of them dying in any order.
 func TestAnyTwoDie(t *testing.T) {
+	t.Parallel()
 	pairs := [][2]int{{4, 3}, {4, 0}, {1, 4}, {0, 1}}
 	if fulltest.Enabled() {
 		pairs = everyPair(5)
@@ -162,10 +165,10 @@ func TestMinMembersOfProcesses(t *testing.T) {
 // While the cluster is paused no process takes the lead of a leader that is killed, not even one that was started
 // meanwhile. Any agent that knows of the pause ends it.
 func TestPauseOfProcesses(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	for _, algorithm := range []string{"bully", "quorum"} {
 		t.Run(algorithm, func(t *testing.T) {
-			fulltest.Parallel(t)
+			t.Parallel()
 			c, err := newCluster(3, "--algorithm", algorithm)
 			if err != nil {
 				t.Fatal(err)
@@ -206,10 +209,10 @@ func TestPauseOfProcesses(t *testing.T) {
 // Two machines and a witness have one leader while any two of the three are up, whether the witness was on the first
 // list or has joined; the witness never leads.
 func TestAWitnessVotesAndNeverLeads(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	for _, joins := range []bool{false, true} {
 		t.Run(fmt.Sprintf("joins=%t", joins), func(t *testing.T) {
-			fulltest.Parallel(t)
+			t.Parallel()
 			c, err := newCluster(3)
 			if err != nil {
 				t.Fatal(err)

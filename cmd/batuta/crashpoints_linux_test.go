@@ -18,6 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/work/hooks"
+	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
 // A member is killed at system calls that write, sync or rename a file of its data directory, from its first
@@ -38,12 +39,12 @@ func TestCrashPointsOfTheDisk(t *testing.T) {
 
 // crashPoints has once kill a member at the first of these calls, the second, and so on, until that reports that none was left.
 func crashPoints(t *testing.T, calls []string, once func(t *testing.T, trace []string, algorithm string) (killed bool)) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	strace := straceProgram(t)
 	for _, algorithm := range []string{"bully", "quorum"} {
 		for _, call := range calls {
 			t.Run(algorithm+"/"+call, func(t *testing.T) {
-				fulltest.Parallel(t)
+				t.Parallel()
 				for n := 1; ; n++ {
 					if once(t, killing(strace, call, n), algorithm) && !t.Failed() {
 						continue
@@ -247,22 +248,19 @@ func TestCrashPointsOfACompaction(t *testing.T) {
 			return append(append(killing(strace, call, 1), "bash", "-c", `exec -a batuta "$0" "$@"`, os.Args[0]), argv[1:]...)
 		}
 		c.start("2")
-		killed := 0
-		for range 400 {
+		for killed, began := false, time.Now(); !killed; {
+			if c.watch.Given(began, time.Now()) > 2*runtest.Patience {
+				t.Fatalf("%s: it is not killed", call)
+			}
 			if change() {
 				last++
 				continue
 			}
 			select {
 			case <-c.dead["2"]:
-				killed++
+				killed = true
 			case <-time.After(20 * time.Millisecond): // it does not lead yet
-				continue
 			}
-			break
-		}
-		if killed == 0 {
-			t.Fatalf("%s: it is not killed", call)
 		}
 		c.wrap = nil
 		c.start("2")

@@ -19,7 +19,6 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
@@ -124,7 +123,7 @@ func awaitEnd(t *testing.T, process int) {
 }
 
 func TestDemoJSON(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	var story struct {
 		Algorithm     string
 		Nodes, Rounds int
@@ -144,7 +143,7 @@ func TestDemoJSON(t *testing.T) {
 }
 
 func TestBenchFailover(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	for _, measured := range append(faults(), "resign quorum") {
 		t.Run(measured, func(t *testing.T) {
 			fault, algorithm, _ := strings.Cut(measured, " ")
@@ -196,7 +195,7 @@ func TestBenchFailoverWithoutADisk(t *testing.T) {
 
 // Each member leads its share, and each loss and the drain give one away.
 func TestBenchElections(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	var f electionsFigures
 	answer(t, &f, "bench", "elections", "--nodes", "3", "--elections", "30", "--rounds", "1", "--rest", "1s", "--json")
 	if f.Elections != 30 || f.Nodes != 3 {

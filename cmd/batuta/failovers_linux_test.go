@@ -387,13 +387,13 @@ func newWitnessed(t *testing.T, flags ...string) *crew {
 // Under a quorum no two leaders work at once, and none writes that is over, whatever
 // happens to a leader's processes: somebody looks on who knows.
 func TestAWitnessSeesOneLeader(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	beforeAWitness(t, fulltest.Size(1, 10), func(t *testing.T) (*crew, []strike) { return newWitnessed(t), strikes })
 }
 
 // The same on machines of their own, whose network fails, and whose disks are full.
 func TestAWitnessSeesOneLeaderOnMachinesOfTheirOwn(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	beforeAWitness(t, fulltest.Size(1, 10), func(t *testing.T) (*crew, []strike) {
 		l := newLAN(t, 3)
 		c := newWitnessed(t, "--insecure")

@@ -95,20 +95,20 @@ func (c *company) goesOn(name string) {
 
 // Whoever is killed that runs a job: another runs it, and never two at once.
 func TestAJobGoesOnElsewhere(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@always", "child", "report", "backup", "prune").goesOn("report")
 }
 
 // Whoever is killed that leads some of many elections: others lead those, and work for them.
 func TestElectionsOfAFileGoOnElsewhere(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	newCompany(t, "agent", []string{"--elections"}, "", "child", "shard-1", "shard-2", "shard-3").goesOn("shard-1")
 }
 
 // A run that is under way when its job is handed over ends by itself, and nobody runs the job
 // before it has.
 func TestARunEndsBeforeItsJobIsHandedOver(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c := newCompany(t, "run", []string{"--profile", "wan", "--finish", "10m", "--jobs"}, "@always", "quit=0", "report")
 	w := c.Next()
 	from, to := leaderOf(w), "1"
@@ -169,7 +169,7 @@ func by(id, result string) func(joblist.Job) bool {
 
 // Each member lists the last run of a job, also when its member was killed.
 func TestJobsAreListedAtEachMember(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c := newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@always", "quit=0", "report")
 	w := c.Next()
 	from := leaderOf(w)
@@ -214,7 +214,7 @@ func (c *company) other(id string) string {
 // A job is run and paused through any member. The pause, and what is known of the last run, outlive the
 // death of the member that led the job, and reach it when it comes back.
 func TestAJobIsRunAndPausedThroughAnyMember(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c := newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@yearly", "quit=7", "report")
 	all := func(is func(joblist.Job) bool) {
 		t.Helper()

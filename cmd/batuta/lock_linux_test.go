@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
@@ -97,7 +96,7 @@ func (c *crew) next(what string) *runtest.Worker {
 // A lock passes on when its command ends, when its client is killed or frozen, and when its agent is. Under a
 // quorum two commands never run at once.
 func TestALockPassesOn(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	for _, algorithm := range []string{"bully", "quorum"} {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()

@@ -79,7 +79,7 @@ func serves() {
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
 
 func TestScripts(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	watch := stalltest.Start(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",

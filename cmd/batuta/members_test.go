@@ -8,7 +8,6 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // The last member is not removed before the user has confirmed it; without a terminal, --yes does.
@@ -40,7 +39,7 @@ func TestTheLastMemberIsRemovedOnlyOnceConfirmed(t *testing.T) {
 
 // A quorum of three with one crashed: removing another up member leaves no majority.
 func TestTheLastMajorityIsRemovedOnlyOnceConfirmed(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c, now := startQuorum(t)
 	var crashed, other *member
 	for _, m := range c.members {

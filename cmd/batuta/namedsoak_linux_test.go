@@ -26,7 +26,7 @@ const longestGap = 2 * time.Second
 // random, and elections handed over: a gap lasts two seconds at most, and no two leaders work at once.
 // BATUTA_TEST_NAMED_SOAK=30m has it last so long.
 func TestNamedElectionsAreLedThroughRandomFaults(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	length := fulltest.Size(10*time.Second, time.Minute)
 	if text := os.Getenv("BATUTA_TEST_NAMED_SOAK"); text != "" {
 		var err error

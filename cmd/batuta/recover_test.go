@@ -12,13 +12,12 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // A quorum loses two disks of three. The third, recovered, leads above every epoch of before;
 // newcomers vote again, and a lost disk that turns up has no part in it.
 func TestAMajorityIsLostForGood(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c, before := startQuorum(t)
 	one, two, three := c.members[0], c.members[1], c.members[2]
 	dir := filepath.Join(c.dataDir, one.id)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
@@ -122,7 +121,7 @@ var (
 // Members that start again one by one with other times never have two leaders: under a quorum all times, with best
 // effort the heartbeat.
 func TestTimesChangeWithoutAStop(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	long := []string{"--heartbeat", "60ms", "--t-max", "120ms", "--t-process", "250ms"}
 	t.Run("quorum", func(t *testing.T) {
 		roll(t, rollQuorum, false, []rolled{{name: "short", flags: sharpTimes}, {name: "long", flags: long}, {name: "short again", flags: sharpTimes}})
@@ -141,7 +140,7 @@ func TestVersionsChangeWithoutAStop(t *testing.T) {
 	if earlier == "" {
 		t.Skip("set BATUTA_TEST_EARLIER to the command of an earlier version, as .ci/run does")
 	}
-	fulltest.Parallel(t)
+	t.Parallel()
 	steps := []rolled{{name: "earlier", program: earlier}, {name: "this version"}, {name: "earlier again", program: earlier}}
 	t.Run("quorum", func(t *testing.T) { roll(t, slices.Concat(rollQuorum, sharpTimes), true, steps) })
 	t.Run("bully", func(t *testing.T) {

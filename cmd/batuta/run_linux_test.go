@@ -271,7 +271,7 @@ var unhurried = []string{"--t-max", "2s", "--t-process", "6s"}
 // Leadership passes only to where nobody of the last command is left, however
 // little that one hears.
 func TestRunPassesOnAlone(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c := newCrew(t, 3, append(unhurried, "--grace", "20ms", "--preempt=false"), "deaf", "child", "stray", lockFile(t))
 	c.startAll()
 	command, all := c.family(3)
@@ -303,7 +303,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 // A batuta that is frozen cannot stop its command; the guard does, and before
 // another member's starts.
 func TestRunWhenItsLeaderIsFrozen(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c := newCrew(t, 3, []string{"--grace", "20ms"}, "deaf", "child", lockFile(t))
 	c.startAll()
 	_, all := c.settle("3", 2)
@@ -323,7 +323,7 @@ func TestRunWhenItsLeaderIsFrozen(t *testing.T) {
 }
 
 func TestRunTakesSignals(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	// Under nohup, or in a script's background, signals are ignored, and what
 	// this process starts inherits that; a handler of our own it does not.
 	caught := make(chan os.Signal, 1)
@@ -352,7 +352,7 @@ func TestRunTakesSignals(t *testing.T) {
 
 // The second signal does not wait for the grace to end.
 func TestRunSignalledTwiceKills(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	c := newCrew(t, 1, append(unhurried, "--grace", "1h"), "deaf")
 	c.startAll()
 	w, _ := c.family(1)

@@ -117,7 +117,7 @@ func (s *stranger) tries(addr string) {
 // reaches all their ports learns no id, address, leader or cluster's name, and changes
 // nothing.
 func TestAStrangerOnTheNetworkLearnsNothing(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	l := newLAN(t, 3)
 	l.plugInClient()
 	file := func(name, text string) string {

@@ -395,7 +395,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 }
 
 func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	code, out := runCommand(t, "bench", "superpeers", "--nodes", "12", "--fraction", "0.25", "--capacity", "6", "--rounds", "10", "--round", "100ms", "--no-progress", "--json")
 	var r struct {
 		Nodes int      `json:"nodes"`

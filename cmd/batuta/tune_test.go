@@ -12,12 +12,11 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // Who has watched for long and has seen enough, or whose agent ends, is told what was seen.
 func TestTuneTellsWhatItHasSeen(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	const seen = "others silent for 120.0 ms at most, itself late by 3.0 ms"
 	for _, tt := range []struct {
 		name  string

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // TestTutorials runs each command of each tutorial, in its order, and compares what it prints
@@ -27,14 +26,14 @@ import (
 //
 // In printed lines … matches anything, and a space any number of them.
 func TestTutorials(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	pages, err := filepath.Glob("../../docs/tutorial-*.md")
 	if err != nil || len(pages) < 3 {
 		t.Fatalf("found the tutorials %q: %v", pages, err)
 	}
 	for _, page := range pages {
 		t.Run(filepath.Base(page), func(t *testing.T) {
-			fulltest.Parallel(t)
+			t.Parallel()
 			text, err := os.ReadFile(page)
 			if err != nil {
 				t.Fatal(err)

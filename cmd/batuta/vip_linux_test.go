@@ -265,7 +265,7 @@ func (l *lan) all(i int) (pids []int) {
 // A floating address is where the leader is, whatever ends one. It is documented in
 // docs/reach-the-leader.md what a client loses.
 func TestAFloatingAddress(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	const n = 3
 	l := newLAN(t, n)
 	l.runs = []string{"vip", floating4 + "/24", floating6 + "/64", "--dev", "eth0"}

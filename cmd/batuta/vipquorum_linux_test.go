@@ -13,8 +13,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // neverTwo watches that no two machines of n have the address at one moment. What it gives ends
@@ -96,7 +94,7 @@ func (l *lan) killAt(i int, subcommand string) {
 
 // Under quorum one machine at a time has the address, whatever process of it is killed or stuck.
 func TestAFloatingAddressOfAQuorum(t *testing.T) {
-	fulltest.Parallel(t)
+	t.Parallel()
 	const n = 3
 	l := newLAN(t, n)
 	l.runs = []string{"vip", floating4 + "/24", "--dev", "eth0", "--algorithm", "quorum"}
