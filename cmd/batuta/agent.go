@@ -451,10 +451,7 @@ func (a *agentRun) printEvents(ready api.Line) {
 	if a.told == nil {
 		return
 	}
-	write := api.Line.WriteText
-	if cli.IsTerminal(a.Stdout) {
-		write = api.Line.WriteShort
-	}
+	write := (&api.Text{Short: cli.IsTerminal(a.Stdout)}).Write
 	if a.flags.output.Events == "json" {
 		write = api.Line.WriteJSON
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 )
 
 // Stamp is a time that prints as RFC 3339 in UTC, always with nine decimals, so
@@ -131,11 +132,13 @@ func BehindLine(id batuta.ID, at time.Time, election string) Line {
 	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
 }
 
-// Pairs formats the metadata of a member as a line.
-func Pairs(meta map[string]string) string {
+// Pairs formats the metadata of a member as a line, without that of batuta's packages.
+func Pairs(pairs map[string]string) string {
 	var words []string
-	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		words = append(words, key+"="+meta[key])
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		if !meta.IsOwn(key) {
+			words = append(words, key+"="+pairs[key])
+		}
 	}
 	return strings.Join(words, " ")
 }
@@ -154,15 +157,30 @@ func (l Line) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// WriteText writes l for a user, in a single write; it escapes what is not printable.
-func (l Line) WriteText(w io.Writer) error { return l.write(w, l.Time.UTC().Format(stampLayout)) }
+// Text writes lines for a user, without changes of metadata of batuta's packages.
+type Text struct {
+	Short bool // with the local time of day, for a terminal
 
-// WriteShort is WriteText for a terminal: with the local time of day.
-func (l Line) WriteShort(w io.Writer) error {
-	return l.write(w, l.Time.Local().Format("15:04:05.000000"))
+	metas map[string]string // of members, as last written
 }
 
-func (l Line) write(w io.Writer, at string) error {
+// Write writes l in a single write; it escapes what is not printable.
+func (t *Text) Write(l Line, w io.Writer) error {
+	if l.Event == "meta" {
+		was, known := t.metas[l.Member]
+		now := Pairs(l.Meta)
+		if now == was && (known || len(l.Meta) > 0) {
+			return nil
+		}
+		if t.metas == nil {
+			t.metas = map[string]string{}
+		}
+		t.metas[l.Member] = now
+	}
+	at := l.Time.UTC().Format(stampLayout)
+	if t.Short {
+		at = l.Time.Local().Format("15:04:05.000000")
+	}
 	_, err := fmt.Fprintf(w, "%s  %-8s  %s\n", at, election.Shown(l.Event), election.Shown(l.story()))
 	return err
 }

@@ -281,7 +281,7 @@ func writeLine(w io.Writer, form string, l api.Line) error {
 		_, err := fmt.Fprintf(w, "%s  ready     candidate %s of election %q on %s, HTTP API on %s\n", l.Time.UTC().Format(time.RFC3339Nano), l.ID, l.Election, l.Algorithm, l.HTTP)
 		return err
 	}
-	return l.WriteText(w)
+	return new(api.Text).Write(l, w)
 }
 
 // work runs until a signal, or until the command has ended well.

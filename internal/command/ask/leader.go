@@ -175,12 +175,8 @@ after the last event when the agent answers again within 5 s; else the exit code
 		if err := cli.CheckElection(name); err != nil {
 			return err
 		}
-		return c.Watch(ctx, of, Each(a, func(l api.Line) error {
-			if a.terminal {
-				return l.WriteShort(a.Stdout)
-			}
-			return l.WriteText(a.Stdout)
-		}))
+		text := &api.Text{Short: a.terminal}
+		return c.Watch(ctx, of, Each(a, func(l api.Line) error { return text.Write(l, a.Stdout) }))
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().BoolVar(&all, "all", false, "also events of all named elections, see batuta elections")

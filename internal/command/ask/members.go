@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -18,7 +17,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/core/meta"
 )
 
 func newMembersCommand(e cli.Env) *cobra.Command {
@@ -45,7 +43,7 @@ without the keys of batuta's own; --json has them.`,
 // printMembers prints the members of a status.
 func (a *Command) printMembers(s api.Status) error {
 	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	head, publishes := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tELIGIBILITY\tEPOCH\tLAST SEEN", slices.ContainsFunc(s.Members, func(m api.Member) bool { return metadata(m.Meta) != "" })
+	head, publishes := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tELIGIBILITY\tEPOCH\tLAST SEEN", slices.ContainsFunc(s.Members, func(m api.Member) bool { return api.Pairs(m.Meta) != "" })
 	reaps := slices.ContainsFunc(s.Members, func(m api.Member) bool { return !m.ReapedAt.IsZero() })
 	if reaps {
 		head += "\tREMOVED IN"
@@ -69,18 +67,11 @@ func (a *Command) printMembers(s api.Status) error {
 			fmt.Fprintf(out, "\t%v", max(time.Until(m.ReapedAt.Time), 0).Round(time.Second))
 		}
 		if publishes {
-			fmt.Fprintf(out, "\t%s", cmp.Or(metadata(m.Meta), "-"))
+			fmt.Fprintf(out, "\t%s", cmp.Or(api.Pairs(m.Meta), "-"))
 		}
 		fmt.Fprintln(out)
 	}
 	return out.Flush()
-}
-
-// metadata formats metadata, without that of batuta's packages.
-func metadata(pairs map[string]string) string {
-	pairs = maps.Clone(pairs)
-	maps.DeleteFunc(pairs, func(key, _ string) bool { return meta.IsOwn(key) })
-	return api.Pairs(pairs)
 }
 
 // mark is what a table marks a member with: as the leader, and as the member asked.
