@@ -95,9 +95,10 @@ func newMembersAddCommand(e cli.Env) *cobra.Command {
 		Short: "Add a member, or one that was removed",
 		Long: `add puts a member on the list of the agent asked, and every other learns of it.
 A member that joins by itself (batuta agent --join) need not be added; one that was
-removed must be. Adding a member again changes its address, and with --priority what
-it ranks by: at once, and until its agent starts again with a --priority of its own.
-Without it what is known of its priority stays.`,
+removed must be.
+
+If the member is on the list already, its address changes. With --priority its rank changes
+at once, until its agent starts with a --priority of its own. Without it the rank stays.`,
 		Example: "  batuta members add 4=10.0.0.4:7400 --agent 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
 	}
@@ -179,10 +180,10 @@ makes the others elect.
 Before it removes the last member, or leaves a quorum without a majority, the command
 asks on a terminal. Elsewhere it needs --yes, and ends with exit code 2 without it.
 
-Of a quorum a majority decides on it. It is refused where too few of the voters that are
-left are reached to lead, unless --yes or --force is given: then no member leads until more than
-half of them are back. What is left of a lost majority is refused all the same: start enough
-of the others again, with their data directories, or see batuta recover.`,
+In a quorum a majority decides on it. It is refused if no majority of the remaining voters is
+reached, unless --yes or --force is given: then no member leads until more than half of them
+are back. If the majority is lost already, it is refused in any case: start enough of the
+other members again, with their data directories, or see batuta recover.`,
 		Example: "  batuta members remove 4 --agent 127.0.0.1:7501\n  batuta members remove 1 --yes",
 		Args:    cli.Exactly("ID", "4"),
 	}

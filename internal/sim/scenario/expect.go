@@ -29,7 +29,7 @@ var expectations = []expectForm{
 			e.State = election.MemberState(p.oneOf("up", "unreachable", "down"))
 		},
 		func(e *Expectation) string { return e.Of + " " + string(e.State) }},
-	{"told", "ID WORD", "what the member is known to tell of itself, `-` for nothing",
+	{"told", "ID WORD", "the word that the member publishes, `-`: nothing",
 		func(p *parser, e *Expectation) {
 			readOf(p, e)
 			w, _ := p.next("a word, or - for nothing")

@@ -86,7 +86,7 @@ var settings = []setting{
 	{word: "lists", form: "ID ID…", does: "the configuration of the first has these members only, and itself; may occur again for another", normal: "every member", again: true,
 		read: (*parser).setLists, write: writeLists,
 		simpler: edits(func(s *Setup) { s.Lists = nil })},
-	{word: "founding", form: "N|told", does: "who leads first: `N` members that hear each other, or nobody who joins before it is told of a leader", normal: "anybody",
+	{word: "founding", form: "N|told", does: "which member leads first: one of `N` that have reached each other; `told`: no member that joins, before it has learned of a leader", normal: "any member",
 		read: (*parser).setFounding, write: writeFounding,
 		simpler: edits(func(s *Setup) { s.Newcomer, s.Expect = false, 0 })},
 	{word: "min_members", form: "N", does: "a member leads only while it receives `N` members, itself included", normal: "no such rule",
@@ -137,7 +137,7 @@ func timing(word, does string, normal time.Duration, of func(*election.Timing) *
 }
 
 func list(word, does string, of func(*Setup) *[]election.ID, simpler ...func(*Setup)) setting {
-	return setting{word: word, form: "ID…", does: does, normal: "nobody", simpler: simpler,
+	return setting{word: word, form: "ID…", does: does, normal: "none", simpler: simpler,
 		read: func(p *parser) { *of(&p.s.Setup) = p.members() },
 		write: func(s *Scenario) []string {
 			ids := *of(&s.Setup)
