@@ -76,7 +76,7 @@ func TestTheLabIsForEveryone(t *testing.T) {
 
 func TestTheDashboardIsForEveryone(t *testing.T) {
 	members := cluster(t, "1", "2", "3", "4", "5")
-	b := open(t, browser(t), "http://"+members["2"].http+"/")
+	b := open(t, browser(t), "http://"+members["2"].http+"/", "status of 4")
 	b.until(leaderIs + "'5'")
 	members["5"].kill()
 	b.until(leaderIs + "'4'")
@@ -90,6 +90,13 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 		t.Errorf("on a phone what is on top of the page is in %d rows", rows)
 	}
 	b.until("document.querySelector('#span').textContent.startsWith('según 1, 2, 3, 4,')")
+	b.click("#add")
+	b.until("document.querySelector('#ask').open")
+	eval[any](b, "document.querySelector('#ask input[name=id]').value = '6', document.querySelector('#ask input[name=address]').value = 'nonsense', 0")
+	b.click("#ask-yes")
+	b.until("document.querySelector('#ask-error').textContent.startsWith('No se hizo: el agente ') && document.querySelector('#ask-error [lang=en]').textContent.includes('nonsense')")
+	b.shoot("dashboard-360-es-error")
+	b.fits("a refusal in Spanish")
 }
 
 // Without a mouse: play, step, and crash a member.

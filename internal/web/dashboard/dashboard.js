@@ -5,7 +5,7 @@ import { moment, toggles, translate } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
 import { doing, reason } from './shared/words.js'
 import { get, listen, post, put, Refused, remove, restart, setToken } from './agent.js'
-import { question } from './dialog.js'
+import { explain, question } from './dialog.js'
 import { incident } from './incident.js'
 import { linksOf } from './links.js'
 import { draw as drawPicture, legend } from './picture.js'
@@ -82,7 +82,8 @@ class Dashboard {
     $('#live').classList.add('stale')
     const time = at(this.heard)
     text($('#live'), t('stale', { time }))
-    this.#notice(t('gone', { why: error.message, time }))
+    this.#notice(' ')
+    explain($('#notice'), 'gone', error, { time })
   }
 
   #askToken() {
@@ -268,7 +269,7 @@ class Dashboard {
     $('#lab').addEventListener('click', () => open('ui/lab/#incident'))
     addEventListener('message', async ({ origin, data, source }) => {
       if (origin !== location.origin || data !== 'incident') return
-      try { source.postMessage(await incident(), origin) } catch (error) { this.#notice(t('failed', { why: error.message })) }
+      try { source.postMessage(await incident(), origin) } catch (error) { this.#notice(' '); explain($('#notice'), 'failed', error) }
     })
     $('#add').addEventListener('click', () => question({
       title: t('askAdd'), words: t('askAddText'), yes: t('add'),

@@ -1,7 +1,16 @@
 // A question before anything is done.
 
 import { $, h, replace, text } from './shared/dom.js'
+import { lang } from './shared/page.js'
 import { t } from './texts.js'
+
+// explain says why something has failed. A page of another language has a summary by the status of the answer, and
+// beneath it the agent's own English words.
+export function explain(el, key, error, values) {
+  if (lang === 'en') { text(el, t(key, { ...values, why: error.message })); return }
+  const code = error.code ?? 0, known = t('e' + code)
+  replace(el, t(key, { ...values, why: known === 'e' + code ? t('eOther', { code }) : known }), h('span', { class: 'detail', lang: 'en' }, error.message))
+}
 
 // question shows a dialog; fields are inputs by name. It does act with their values once
 // the user says yes, and stays with the reason if that is refused.
@@ -24,7 +33,7 @@ export function question({ title, words = '', yes, danger = false, fields = [], 
       await act(Object.fromEntries(new FormData(form)))
       dialog.close()
     } catch (error) {
-      text($('#ask-error'), t('failed', { why: error.message }))
+      explain($('#ask-error'), 'failed', error)
     } finally {
       $('#ask-yes').disabled = false
     }
