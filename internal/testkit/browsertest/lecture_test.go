@@ -8,6 +8,34 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+// onThePhone gives the stops of tours and exercises whose words cover the pictures or the strip of the run, or whose
+// Next is out of reach.
+const onThePhone = `(async () => {
+	const { exercise, exercises } = await import('./exercises.js'), { parse } = await import('./script.js')
+	const found = [], box = q => document.querySelector(q).getBoundingClientRect()
+	scrollTo(0, 0)
+	for (const tour of [...lab.tours.list, ...exercises.map(name => ({ ...parse(name, exercise(name, 7)), exercise: name, seed: 7 }))]) {
+		lab.tours.show({ ...tour, stops: tour.stops.map(x => ({ ...x, at: 0 })) })
+		for (let i = 0; i < tour.stops.length; i++) {
+			lab.tours.go(i)
+			if (box('.track').bottom > box('#tour').top) found.push(tour.name + ', stop ' + (i + 1) + ': the strip is covered')
+			if (box('#tour-next').bottom > innerHeight) found.push(tour.name + ', stop ' + (i + 1) + ': Next is out of reach')
+		}
+	}
+	return found
+})()`
+
+// smallest is the size of the smallest text of the pictures, in px of the screen.
+const smallest = `(() => {
+	const sizes = [...document.querySelectorAll('#circle .say, #circle .payload')].map(x => parseFloat(getComputedStyle(x).fontSize) * x.getScreenCTM().a)
+	const context = CanvasRenderingContext2D.prototype, { fillText } = context
+	context.fillText = function (...args) { sizes.push(parseFloat(this.font.match(/[\d.]+px/)[0]) * lab.spacetime.scale); fillText.apply(this, args) }
+	lab.spacetime.stale = true
+	lab.spacetime.render(lab.now, null)
+	context.fillText = fillText
+	return Math.min(...sizes)
+})()`
+
 // On a phone Next stays in reach, and nothing of the picture is cropped; what a message carries
 // stands next to it; the reasons are in the page's language; the simulator loads with a bar.
 func TestALectureOnAPhone(t *testing.T) {
@@ -26,6 +54,11 @@ func TestALectureOnAPhone(t *testing.T) {
 	if !eval[bool](b, "(box => box.top >= 0 && box.bottom <= innerHeight)(document.querySelector('#tour-next').getBoundingClientRect())") {
 		t.Error("Next is not in reach")
 	}
+	for _, bad := range eval[[]string](b, onThePhone) {
+		t.Error(bad)
+	}
+	eval[any](b, "lab.tours.begin('3-chang-roberts'), 0")
+	b.until("lab.tours.current?.name === '3-chang-roberts'")
 	eval[any](b, "lab.tours.go(2), lab.pick({event: lab.model.events.find(e => e.why === 'it won the contest'), at: lab.now}), 0")
 	b.until("document.querySelector('#why').textContent.includes('ganó la elección')")
 	eval[any](b, "lab.tours.go(1e9), 0")
@@ -87,7 +120,14 @@ func TestALectureOnAProjector(t *testing.T) {
 			t.Errorf("at %d px Next is in %d places", size[0], at)
 		}
 	}
-	b.size(1280, 800, "light")
+	for _, size := range [][2]int64{{1920, 1080}, {1280, 800}} { // the last row reads a share of the screen
+		b.size(size[0], size[1], "light")
+		eval[any](b, "lab.tours.go(1), 0")
+		b.until("lab.frame === null")
+		if px := eval[float64](b, smallest); px < 16*float64(size[1])/800 {
+			t.Errorf("at %d px a label has %.1f px", size[0], px)
+		}
+	}
 	b.until("document.querySelector('#counts').checkVisibility()")
 	eval[any](b, "lab.tours.go(3), 0")
 	for i, screen := range screens {

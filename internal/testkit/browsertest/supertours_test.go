@@ -1,16 +1,38 @@
 package browsertest
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
 
 // The tours of super peers show what they say: each figure of their texts is that of the round.
 func TestSuperpeerToursAreTrue(t *testing.T) {
-	b := open(t, browser(t), serveLab(t)+"#superpeers=repulsion")
+	b := open(t, browser(t), serveLab(t)+"?lang=es#superpeers=repulsion")
 	b.size(1280, 900, "light")
-	b.until("window.lab?.superpeers?.tour?.name === 'repulsion' && document.querySelector('#super-said').textContent.startsWith('800 nodes')")
+	b.until("window.lab?.superpeers?.tour?.name === 'repulsion' && document.querySelector('#super-said').textContent.startsWith('800 nodos')")
 	b.shoot("lab-super-tour")
 	eval[any](b, "(x => { x.click(); x.click() })(document.querySelector('#super-next')), 0") // no patience
-	b.until("lab.superpeers.at === 8 && document.querySelector('#super-said').textContent.startsWith('Each token') && document.querySelector('#super-place').textContent === 'Stop 2 of 4'")
+	b.until("lab.superpeers.at === 8 && document.querySelector('#super-said').textContent.startsWith('A cada token') && document.querySelector('#super-place').textContent === 'Parada 2 de 4'")
 	b.accessible("a tour of super peers")
+	for _, size := range [][2]int64{{390, 844}, {1280, 800}, {2560, 1440}} {
+		b.size(size[0], size[1], "dark")
+		b.until("(r => r.width && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector('#super-map').getBoundingClientRect())")
+		for _, seen := range []string{"#super-map", "#super-said", "#super-next", "#super-play"} {
+			if !eval[bool](b, with("q => (x => x.width > 0 && x.top >= 0 && x.left >= 0 && x.bottom <= innerHeight && x.right <= innerWidth)(document.querySelector(q).getBoundingClientRect())", seen)) {
+				t.Errorf("at %d px %s is not on the screen", size[0], seen)
+			}
+		}
+		b.shoot(fmt.Sprintf("lab-super-tour-%d", size[0]))
+		b.fits("a tour of super peers")
+		b.accessible("a tour of super peers")
+	}
+	b.press(kb.PageDown, kb.PageDown)
+	b.until("lab.superpeers.at === 29 && lab.superpeers.stop === 2")
+	b.press(kb.PageUp)
+	b.until("lab.superpeers.at === 8 && lab.superpeers.stop === 1")
+	b.size(1280, 900, "light")
 	for tour, figures := range map[string]map[int]string{
 		"repulsion": {6: "16 0 0 0", 9: "16 11.3 113 15", 30: "16 9.8 68 2", 80: "16 9.5 64 0"},
 		"prefix":    {6: "16 55.8 64 0", 40: "16 55.8 64 0"},

@@ -4,7 +4,7 @@ import { h, s, set, text } from './shared/dom.js'
 import { family } from './model.js'
 
 const readable = 12 // messages at a time whose content is written beside them
-const width = 760, height = 520
+const tall = [760, 520], broad = [880, 470] // of the picture; broad: in a room, where both pictures are on the screen
 
 const shapes = {
   ask: 'M9 0 L-6 -7 L-6 7 Z', // points where it goes
@@ -28,7 +28,7 @@ export class Circle {
     this.air = s('g', { class: 'air', 'aria-hidden': 'true' })
     this.knife = s('line', { class: 'knife', visibility: 'hidden' })
     this.sides = s('g', { 'aria-hidden': 'true' })
-    this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.sides, this.links, this.air, this.nodes, this.knife)
+    this.svg = s('svg', { class: 'circle', role: 'group', 'aria-label': t('circle') }, this.sides, this.links, this.air, this.nodes, this.knife)
     root.append(this.svg)
     this.pool = []
     this.lengths = new Map()
@@ -40,7 +40,9 @@ export class Circle {
     this.model = model
     const n = model.members.length
     this.r = Math.max(9, Math.min(34, 620 / (n + 9)))
-    const rx = Math.min(300, 170 + 22 * n), ry = Math.min(178, 124 + 14 * n)
+    const [width, height] = this.extent = this.big && innerWidth >= 960 ? broad : tall
+    set(this.svg, 'viewBox', `0 0 ${width} ${height}`)
+    const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - 82, 124 + 14 * n)
     this.places = model.members.map((_, i) => {
       const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top, its successor behind it
       return { x: width / 2 + (n === 1 ? 0 : rx * Math.cos(turn)), y: height / 2 + 8 + (n === 1 ? 0 : ry * Math.sin(turn)) }
@@ -82,7 +84,7 @@ export class Circle {
       const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 9})`, visibility: 'hidden' },
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
       const paused = s('path', { class: 'paused', d: `M${r * .62} ${-r * .95} v${-r * .36} m${r * .26} 0 v${r * .36}`, visibility: 'hidden' })
-      const below = this.places[i].y > height / 2 + 2
+      const below = this.places[i].y > this.extent[1] / 2 + 2
       const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 17 : -r - 17, dy: below ? '.8em' : '-.2em' }, '')
       const runs = Array.from({ length: 2 }, (_, k) => s('circle', { class: 'run', r: r + 6.5 + 6 * k, pathLength: 1, transform: 'rotate(-90)', visibility: 'hidden' }))
       if (model.members.length > 16) say.setAttribute('display', 'none')
@@ -129,7 +131,7 @@ export class Circle {
     const words = this.words(state, this.#runs(el, i, state, now))
     text(el.say, words)
     if (!el.below) set(el.say, 'y', state.role === 'leads' && state.condition !== 'dead' ? -r - 31 : -r - 17)
-    const half = this.#wide(el.say, this.said) / 2, { x } = this.places[i]
+    const half = this.#wide(el.say, this.said) / 2, { x } = this.places[i], [width] = this.extent
     set(el.say, 'x', (Math.max(half, Math.min(width - half, x)) - x).toFixed(1)) // within the picture
     set(el.hit, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
   }
@@ -213,6 +215,7 @@ export class Circle {
       this.pool.push(el)
     }
     let tag = 0
+    const [width, height] = this.extent
     const taken = this.#taken()
     const told = flights.filter(f => family(f.kind) !== 'beat').length <= readable
     if (!this.tags[0].isConnected) this.air.append(...this.tags)
@@ -237,7 +240,9 @@ export class Circle {
       const label = this.tags[tag]
       text(label, payload(f))
       const wide = this.#wide(label, this.size), high = this.size
-      const spot = [[0, -11], [0, 11 + .75 * high], [wide / 2 + 13, .35 * high], [-wide / 2 - 13, .35 * high]]
+      const inward = [1, 1.5].map(k => [k * (wide / 2 + 13) * Math.sign(width / 2 - x), k * (11 + high) * Math.sign(height / 2 - y)])
+      const spot = [[0, -11], [0, 11 + .75 * high], [wide / 2 + 13, .35 * high], [-wide / 2 - 13, .35 * high],
+        [wide / 2, 11 + .75 * high], [-wide / 2, 11 + .75 * high], [wide / 2, -11], [-wide / 2, -11], ...inward]
         .map(([dx, dy]) => ({ x: x + dx, y: y + dy, box: [x + dx - wide / 2 - 3, y + dy - high, x + dx + wide / 2 + 3, y + dy + .25 * high] }))
         .find(({ box: [a, b, c, d] }) => a >= 0 && c <= width && !taken.some(([e, g, h, k]) => a < h && c > e && b < k && d > g))
       if (!spot) return // it would lie upon another's: the tip has it

@@ -57,6 +57,7 @@ class Lab {
     addEventListener('hashchange', () => { if (location.hash.includes('=')) location.reload() }) // another link was pasted
     $('#share').addEventListener('click', () => this.#share())
     $('#lecture').addEventListener('click', () => this.present(!this.presenting))
+    addEventListener('resize', () => { if (this.presenting) this.present(true) })
     this.#start()
   }
 
@@ -209,8 +210,10 @@ class Lab {
     this.presenting = on
     document.body.classList.toggle('presenting', on)
     $('#lecture').setAttribute('aria-pressed', on)
-    this.spacetime.big = on
-    if (this.model) this.spacetime.show(this.model)
+    this.circle.big = this.spacetime.big = on
+    if (!this.model) return
+    this.circle.show(this.model)
+    this.spacetime.show(this.model)
     this.dirty = true
   }
 

@@ -32,8 +32,9 @@ export class SpaceTime {
     this.model = model
     this.shift = 0
     const n = model.members.length
+    this.scale = this.big ? Math.max(1, Math.min(innerWidth / 1280, innerHeight / 800)) : 1 // a room reads a share of the screen
     this.lane = Math.max(10, Math.min(46, (this.big ? 210 : 420) / n))
-    this.canvas.style.height = top + this.lane * n + 30 + 'px'
+    this.canvas.style.height = (top + this.lane * n + 30) * this.scale + 'px'
     this.stale = true
   }
 
@@ -64,7 +65,7 @@ export class SpaceTime {
     return from + (x - left) / (this.w - left - right) * (to - from)
   }
 
-  #font(px) { return `${this.big ? Math.min(px * 1.4, this.lane * .6) : px}px system-ui, sans-serif` }
+  #font(px) { return `${this.big ? Math.min(px * 1.5, this.lane * .6) : px}px system-ui, sans-serif` }
 
   // The highest is on top, as in every book.
   y(i) { return top + this.lane * (this.model.members.length - 1 - i + 0.5) }
@@ -74,9 +75,9 @@ export class SpaceTime {
     this.now = now
     this.picked = picked
     this.stale = false
-    const ratio = devicePixelRatio || 1
-    this.w = this.canvas.clientWidth
-    this.h = this.canvas.clientHeight
+    const ratio = (devicePixelRatio || 1) * this.scale
+    this.w = this.canvas.clientWidth / this.scale
+    this.h = this.canvas.clientHeight / this.scale
     if (this.canvas.width !== Math.round(this.w * ratio) || this.canvas.height !== Math.round(this.h * ratio)) {
       this.canvas.width = Math.round(this.w * ratio)
       this.canvas.height = Math.round(this.h * ratio)
@@ -128,7 +129,7 @@ export class SpaceTime {
       c.textAlign = 'right'
       c.fillStyle = s.ink
       c.font = '600 ' + this.#font(this.lane > 16 ? 13 : 10)
-      if (this.lane > 11 || i % 2 === 0) c.fillText(fit(c, member.id, left - 26), left - 14, y + 4)
+      if (this.lane > 11 || i % 2 === 0) c.fillText(fit(c, member.id, left - 26), left - 14, y + (this.big ? 6 : 4))
       for (const span of m.spans[i]) {
         if (span.until < from || span.since > Math.min(to, this.now)) continue
         const x1 = Math.max(this.x(span.since), left), x2 = Math.min(this.x(Math.min(span.until, this.now)), this.w - right)
@@ -150,7 +151,7 @@ export class SpaceTime {
     c.stroke()
     c.setLineDash([])
     if (span.colour) {
-      const thick = Math.min(this.lane * .5, span.state === 'leads' ? 15 : 6)
+      const thick = Math.min(this.lane * .5, span.state === 'leads' ? this.big ? 21 : 15 : 6)
       c.globalAlpha = span.frozen ? .25 : span.state === 'leads' ? .95 : .6
       c.fillStyle = span.colour
       c.beginPath()
@@ -161,7 +162,7 @@ export class SpaceTime {
         c.fillStyle = '#10151c'
         c.textAlign = 'left'
         c.font = '600 ' + this.#font(11)
-        c.fillText(this.t('leadsEpoch', { epoch: span.epoch }), x1 + 7, y + 4)
+        c.fillText(this.t('leadsEpoch', { epoch: span.epoch }), x1 + 7, y + (this.big ? 6 : 4))
       }
     }
     if (span.frozen) {
@@ -320,7 +321,7 @@ export class SpaceTime {
   #listen() {
     const place = event => {
       const box = this.canvas.getBoundingClientRect()
-      return [event.clientX - box.left, event.clientY - box.top]
+      return [(event.clientX - box.left) / this.scale, (event.clientY - box.top) / this.scale]
     }
     let pressed = null
     this.canvas.addEventListener('pointermove', event => {
@@ -336,8 +337,8 @@ export class SpaceTime {
       this.tip.hidden = !found
       if (!found) return
       this.tip.textContent = found.event ? this.t.sentence(found.event) + (found.event.why ? ` (${reason(found.event.why)})` : '') : this.t.flight(found.flight)
-      this.tip.style.left = Math.min(x + 14, this.w - 260) + 'px'
-      this.tip.style.top = y + 16 + 'px'
+      this.tip.style.left = Math.min(x * this.scale + 14, this.canvas.clientWidth - 260) + 'px'
+      this.tip.style.top = y * this.scale + 16 + 'px'
     })
     this.canvas.addEventListener('pointerleave', () => { this.tip.hidden = true })
     this.canvas.addEventListener('pointerdown', event => {

@@ -32,7 +32,9 @@ export class Superpeers {
     $('#super-forth').addEventListener('click', () => this.go(Math.floor(this.at) + 1))
     $('#super-scrub').addEventListener('input', () => this.go(Number($('#super-scrub').value) - 1))
     $('#super-map').addEventListener('pointermove', event => this.#hover(event))
+    $('#super').addEventListener('keydown', event => this.#key(event))
     addEventListener('themechange', () => this.#show())
+    addEventListener('resize', () => this.#show())
     new ResizeObserver(() => this.#show()).observe($('.overlay'))
   }
 
@@ -40,13 +42,22 @@ export class Superpeers {
   begin(name) {
     this.tour = tours.find(tour => tour.name === name)
     $('#super-told').hidden = !this.tour
-    if (!this.tour) return false
+    if (!this.tour) { this.#show(); return false }
     $('#super-tour').value = name
     for (const [field, value] of Object.entries(this.tour.run)) $('#super-' + field).value = value
     if (!$('#super').open) $('#super').showModal()
+    $('#super-next').focus()
     this.stop = -1
     this.#run()
     return true
+  }
+
+  // A pointer in the hand sends these two.
+  #key(event) {
+    if (!this.tour || !['PageDown', 'PageUp'].includes(event.key) || event.target.closest('input')) return
+    event.preventDefault()
+    if (event.key === 'PageDown') this.next()
+    else if (this.stop > 0) { this.go(this.tour.stops[--this.stop][0] - 1); this.#tell() }
   }
 
   // next plays on to the next stop; if that is under way, it is shown at once.
@@ -129,10 +140,16 @@ export class Superpeers {
     this.#draw(r, this.rounds[Math.floor(this.at) + 1])
   }
 
+  // room is how high the map may be, in px: beside the words of a tour all that the screen has.
+  #room() {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize)
+    return this.tour && innerWidth >= 960 ? innerHeight - 20 * rem : Math.min(900, innerHeight * .42)
+  }
+
   // draw shows a round, its tokens on their way to where the next round has them.
   #draw(r, next) {
     const canvas = $('#super-map'), scale = devicePixelRatio || 1, box = canvas.parentElement.clientWidth
-    const shape = Math.max(.6, Math.min(2, r.shape)), wide = Math.round(Math.min(box, Math.max(260, Math.min(900, innerHeight * .42)) * shape)), high = Math.round(wide / shape)
+    const shape = Math.max(.6, Math.min(2, r.shape)), wide = Math.round(Math.min(box, Math.max(260, this.#room()) * shape)), high = Math.round(wide / shape)
     if (canvas.width !== wide * scale || canvas.height !== high * scale) {
       Object.assign(canvas, { width: wide * scale, height: high * scale })
       Object.assign(canvas.style, { width: wide + 'px', height: high + 'px' })
