@@ -23,7 +23,7 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 		return // raft would answer its leader each time, once the disk has answered
 	}
 	if known := st.GetTerm() == b.term && st.Lead == b.from && commit <= st.GetCommit(); !known { // otherwise raft would only answer
-		if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &b.from, To: &c.me.Number, Term: &b.term, Commit: &commit}) {
+		if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(b.from), To: &c.me.Number, Term: new(b.term), Commit: new(commit)}) {
 			return
 		}
 		st = c.status()
