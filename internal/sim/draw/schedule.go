@@ -28,7 +28,7 @@ type Config struct {
 func (c Config) Schedule(seed uint64) *scenario.Scenario {
 	g := generator{c: &c, seed: seed}
 	g.rng.Seed(seed ^ 0xba707a) // the world draws from the seed itself
-	s := &scenario.Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
+	s := &scenario.Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed), Steps: make([]scenario.Step, 0, 4*c.PerRun)}
 	g.s = s
 	g.allowed = scenario.NewPreconditions(&s.Setup)
 	g.begin()
