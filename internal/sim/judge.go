@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -171,7 +170,7 @@ func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Admitted()
 // member through which it joins is alive.
 func (w *judge) orphaned(group []*process) bool {
 	p := group[0]
-	return len(group) == 1 && w.roster && !slices.Contains(p.listed(), p.rank.ID) &&
+	return len(group) == 1 && w.roster && !p.onOwnList() &&
 		!slices.ContainsFunc(p.through, func(slot int) bool { return w.procs[slot].condition == scenario.Alive })
 }
 
@@ -223,15 +222,14 @@ func (w *judge) groupAgrees(group []*process) (election.Token, string) {
 // leadership. The first leader needs a working disk. Of a member with a hung disk, only the
 // token on that disk counts.
 func (w *judge) founded(group []*process) bool {
-	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() && !w.setup.NoDisk })
+	able := func(p *process) bool { return w.setup.NoDisk || !p.disk.hangs() }
 	switch {
-	case slices.ContainsFunc(group, func(p *process) bool { return p.disk.now.Token.Defined() }),
-		slices.ContainsFunc(saving, func(p *process) bool { return p.machine.Highest() > 0 }):
+	case slices.ContainsFunc(group, func(p *process) bool { return p.disk.now.Token.Defined() || able(p) && p.machine.Highest() > 0 }):
 		return true
 	case w.setup.Expect > 0:
 		return slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && w.hears(p, group) >= w.setup.Expect })
 	}
-	return !w.setup.Newcomer || slices.ContainsFunc(saving, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) })
+	return !w.setup.Newcomer || slices.ContainsFunc(group, func(p *process) bool { return able(p) && len(p.through) == 0 && w.mayLead(p) })
 }
 
 // hears counts the members of a group, itself included, that p reaches directly.
@@ -271,7 +269,7 @@ func oneList(group []*process) string {
 			return fmt.Sprintf("%s has not gone: %v", p.rank.ID, p.halted)
 		case !slices.Equal(list, first):
 			return fmt.Sprintf("%s lists %s and %s lists %s", group[0].rank.ID, spellList(first), p.rank.ID, spellList(list))
-		case !slices.Contains(p.listed(), p.rank.ID):
+		case !p.onOwnList():
 			return fmt.Sprintf("%s is not on the list, and lives", p.rank.ID)
 		}
 	}
@@ -413,13 +411,13 @@ type contest struct {
 // namedAgree returns "" if each name with a candidate in the group has as many leaders as
 // possible, all members agree on them, and no member exceeds its share.
 func (w *judge) namedAgree(group []*process, coordinator *process) string {
-	if !w.named || coordinator == nil || coordinator.assigned == nil || !w.complete(group) {
+	if len(w.contested) == 0 || coordinator == nil || coordinator.assigned == nil || !w.complete(group) {
 		return ""
 	}
 	drained := coordinator.assigned.Drained()
 	var contests []*contest
 	led := 0
-	for _, name := range slices.Sorted(maps.Keys(w.seats)) {
+	for _, name := range w.contested {
 		k := contestOf(name, group, drained)
 		if why := w.filled(k, group); why != "" {
 			return why

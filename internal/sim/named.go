@@ -41,9 +41,15 @@ type ending struct {
 	name string
 }
 
-// namesElections reports whether a script has named elections.
-func namesElections(s *scenario.Scenario) bool {
-	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Do == scenario.Stand })
+// electionsOf returns the names of a script's named elections, in order.
+func electionsOf(s *scenario.Scenario) (names []string) {
+	for i := range s.Steps {
+		if s.Steps[i].Do == scenario.Stand {
+			names = append(names, s.Steps[i].Word)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // namedPart is so low that lists of more than two names take several messages, as lists of more
@@ -59,7 +65,7 @@ func namedBound(s scenario.Setup) time.Duration {
 // beginNamed makes a process a candidate of its former names.
 func (w *world) beginNamed(p *process, c machine.Config) {
 	p.namedProcess = namedProcess{stoodFor: p.stoodFor}
-	if !w.named {
+	if len(w.contested) == 0 {
 		return
 	}
 	p.leads, p.led, p.toils, p.sees, p.tops = map[string]lead{}, map[string]uint64{}, map[string]bool{}, map[place]election.Token{}, map[place]uint64{}

@@ -102,7 +102,7 @@ func (w *story) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 		return Outcome{}, err
 	}
 	w.roster = changesList(s)
-	w.named, w.seats = namesElections(s), map[string]int{}
+	w.contested, w.seats = electionsOf(s), map[string]int{}
 	if err := w.reset(s.Setup.Filled(), fresh, log); err != nil {
 		return Outcome{}, err
 	}
@@ -145,7 +145,7 @@ func boundOf(s *scenario.Scenario) time.Duration {
 		t := s.Setup.Filled().Timing
 		bound += machine.JoinBackoff + askTime(t) + 3*t.T()
 	}
-	if namesElections(s) {
+	if len(electionsOf(s)) > 0 {
 		bound += namedBound(s.Setup.Filled())
 	}
 	return bound

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -157,7 +156,7 @@ func (c *claimChecker) claimed(w *scene, p *process, t election.Token) {
 	if t.Epoch == 1 {
 		c.founds(w, p)
 	}
-	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
+	if w.roster && !p.onOwnList() {
 		c.fail(w, p, invariant.Member, "it claims %v, and on its own list it has departed", t)
 	}
 	if len(c.calm) == 0 || w.setup.NoDetector || w.net.slowest > w.setup.Timing.TMax {

@@ -15,15 +15,15 @@ import (
 // scene is the members, what connects them, and the run so far: what checkers and judges look at.
 // It steps no process.
 type scene struct {
-	setup   scenario.Setup
-	make    func() election.Algorithm
-	quorum  bool              // the algorithm promises never to have two leaders
-	list    []election.Member // as each Machine is given it, newcomers left out
-	roster  bool              // the list changes
-	telling bool              // members have published metadata
-	slots   map[election.ID]int
-	named   bool           // there are named elections
-	seats   map[string]int // the most slots of any candidacy
+	setup     scenario.Setup
+	make      func() election.Algorithm
+	quorum    bool              // the algorithm promises never to have two leaders
+	list      []election.Member // as each Machine is given it, newcomers left out
+	roster    bool              // the list changes
+	telling   bool              // members have published metadata
+	slots     map[election.ID]int
+	contested []string       // the script's named elections, in order
+	seats     map[string]int // the most slots of any candidacy
 
 	now   time.Duration
 	queue queue
@@ -162,6 +162,12 @@ func (p *process) deadline() (time.Time, bool) {
 		return p.assigned.Deadline()
 	}
 	return p.machine.Deadline()
+}
+
+// onOwnList reports whether p is on its own list.
+func (p *process) onOwnList() bool {
+	e, ok := p.machine.Entry(p.rank.ID)
+	return ok && e.Departure == election.Present
 }
 
 // told returns the metadata of a member, according to p.

@@ -355,7 +355,7 @@ func (r *roll) others(f func(i int, peer *member)) {
 }
 
 // List is the member list, tombstones included, in the order of the ids.
-func (r *roll) List() []election.Member { return slices.Clone(r.roster.All()) }
+func (r *roll) List() []election.Member { return r.roster.All() }
 
 // Knows reports whether id is a member now.
 func (r *roll) Knows(id election.ID) bool {
