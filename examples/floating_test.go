@@ -413,7 +413,7 @@ func TestFloatingAddressReportsFailures(t *testing.T) {
 // ticking has programs that take no time but that of the file now, in hundredths of a second: curl waits
 // as long as it may for the API, which drops packets, is silent, or is busy and then silent.
 const ticking = `#!/bin/sh
-now=$(cat "$CLOCK/now")
+read -r now <"$CLOCK/now"
 later() { echo $((now + $1)) >"$CLOCK/now"; }
 hundredths() { case $1 in *.?) echo "${1%.?}${1#*.}0" ;; *) echo "${1}00" ;; esac }
 case ${0##*/} in
@@ -461,7 +461,7 @@ func TestFloatingAddressReportsInTime(t *testing.T) {
 		api, want := fmt.Sprintf("%s, metadata %d, silence %d", each.api, each.metadata, each.silent), each.want
 		for start := 100; start < 200; start += 19 {
 			now := filepath.Join(dir, "now")
-			if err := os.WriteFile(now, []byte(strconv.Itoa(start)), 0o600); err != nil {
+			if err := os.WriteFile(now, fmt.Appendln(nil, start), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			out, err := c.hook(3, "PATH="+dir+":"+os.Getenv("PATH"), "CLOCK="+dir, "API="+each.api,
