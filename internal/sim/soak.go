@@ -157,7 +157,7 @@ func (s *soak) add(part SoakResult) {
 		r.ByRule[f.Rule]++
 	}
 	r.Failing = append(r.Failing, part.Failing...)
-	slices.SortFunc(r.Failing, func(a, b Failure) int { return cmp.Compare(a.Seed, b.Seed) })
+	slices.SortStableFunc(r.Failing, func(a, b Failure) int { return cmp.Compare(a.Seed, b.Seed) })
 	r.Failing = r.Failing[:min(len(r.Failing), keepFailing)]
 	if s.c.Progress != nil {
 		s.c.Progress(*r)

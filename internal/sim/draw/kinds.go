@@ -54,7 +54,7 @@ func (g *generator) vary(s *scenario.Setup) {
 				s.Members[i].Priority = c.Below(7) - 3
 			}
 		}
-		slices.SortFunc(s.Members, election.Rank.Compare)
+		slices.SortStableFunc(s.Members, election.Rank.Compare)
 	}
 	if c, ok := g.draw(Times); ok {
 		t := &s.Timing

@@ -121,7 +121,7 @@ func (r *round) elected(i int, told election.Token, held uint64, t election.Toke
 		r.fail(i, invariant.OneEpochOnly, "it leads as %v, and epoch %d has had a leader", t, last.Epoch)
 	}
 	r.c.led = append(slices.Clip(r.c.led), t)
-	slices.SortFunc(r.c.led, election.Token.Compare)
+	slices.SortStableFunc(r.c.led, election.Token.Compare)
 }
 
 // leases checks that at most a single lease is in force. Leases of stopped members count.

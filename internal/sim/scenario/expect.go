@@ -75,7 +75,7 @@ func writeOf(e *Expectation) string { return e.Of }
 func readMemberList(p *parser, e *Expectation) {
 	w, _ := p.next("the members on the list, such as 1,2")
 	ids := p.list(w)
-	slices.SortFunc(ids, election.ID.Compare)
+	slices.SortStableFunc(ids, election.ID.Compare)
 	e.Of = JoinIDs(ids, ",")
 }
 

@@ -58,7 +58,7 @@ func (p *parser) setMembers() {
 		}
 		p.addMember(w, id)
 	}
-	slices.SortFunc(p.s.Setup.Members, election.Rank.Compare)
+	slices.SortStableFunc(p.s.Setup.Members, election.Rank.Compare)
 }
 
 func (p *parser) addRange(w word, from, to string) {
@@ -89,7 +89,7 @@ func (p *parser) setPriority() {
 	n := p.number("a priority", -1<<31, 1<<31)
 	if i := p.rank(id); i >= 0 {
 		p.s.Setup.Members[i].Priority = int(n)
-		slices.SortFunc(p.s.Setup.Members, election.Rank.Compare)
+		slices.SortStableFunc(p.s.Setup.Members, election.Rank.Compare)
 	}
 }
 

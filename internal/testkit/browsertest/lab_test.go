@@ -167,12 +167,12 @@ func TestTypingInTheLab(t *testing.T) {
 	}
 }
 
-// The page is small: nobody waits for it.
+// The page is small: nobody waits for it. What it sorts it sorts stably, which takes a third of the code for each type.
 func TestAssetsAreSmall(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, "lab", "--static", dir)
 	p.line(t, "the lab is in ")
-	for name, bound := range map[string]int{"lab.wasm.gz": 1_610_000, "lab-quorum.wasm.gz": 2_520_000, "lab-superpeers.wasm.gz": 950_000} {
+	for name, bound := range map[string]int{"lab.wasm.gz": 1_600_000, "lab-quorum.wasm.gz": 2_520_000, "lab-superpeers.wasm.gz": 950_000} {
 		simulator, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
