@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,10 +57,10 @@ func newStatusCommand(e env) *cobra.Command {
 			return nil // the error reports it
 		}
 		_, err := fmt.Fprintf(e.stdout, "election  %s, on %s\nleader    %s, epoch %d\naddress   %s\nlease     %v\n",
-			election.Shown(f.election), name, election.Shown(*a.Leader), a.Epoch, election.Shown(a.Address), r.Lasts)
+			election.Shown(f.election), name, election.Shown(*a.Leader), a.Epoch, election.Shown(cmp.Or(a.Address, "none published (--advertise)")), r.Lasts)
 		return err
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "answer in JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -95,8 +96,11 @@ func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engin
 		if errors.Is(err, engines.ErrDenied) || errors.Is(err, engines.ErrDamaged) {
 			return err
 		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no reply within %v", askTime)
+		}
 		if err != nil {
-			return fmt.Errorf("%s does not answer: %w", engine.Name(), err)
+			return fmt.Errorf("%s does not answer: %w; check the server, and the address in --%s", engine.Name(), err, engine.Name())
 		}
 		if err := say(ctx, &f, engine.Name(), r); err != nil || r.ID != "" {
 			return err

@@ -73,7 +73,7 @@ pause that doubles from a second to a minute.`,
 		},
 	}
 	c.flags.register(cmd.Flags(), "off") // standard output is the command's
-	cmd.Flags().DurationVar(&c.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
+	cmd.Flags().DurationVar(&c.grace, "grace", 5*time.Second, "`DURATION` from SIGTERM to SIGKILL")
 	cmd.Flags().BoolVar(&c.restart, "restart", false, "start the command again when it ends with exit code 0")
 	cmd.Flags().SetInterspersed(false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -278,7 +278,11 @@ func writeLine(w io.Writer, form string, l api.Line) error {
 		return l.WriteJSON(w)
 	}
 	if l.Event == "ready" {
-		_, err := fmt.Fprintf(w, "%s  ready     candidate %s of election %q on %s, HTTP API on %s\n", l.Time.UTC().Format(time.RFC3339Nano), l.ID, l.Election, l.Algorithm, l.HTTP)
+		http := "off"
+		if l.HTTP != "" {
+			http = "on " + l.HTTP
+		}
+		_, err := fmt.Fprintf(w, "%s  ready     candidate %s of election %q on %s, HTTP API %s\n", l.Time.UTC().Format(time.RFC3339Nano), l.ID, l.Election, l.Algorithm, http)
 		return err
 	}
 	return new(api.Text).Write(l, w)

@@ -21,11 +21,11 @@ type consulFlags struct {
 }
 
 func (f *consulFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.addr, "consul", "", "`host:port` of a Consul agent, such as 127.0.0.1:8500, https://host:port with TLS")
-	fs.StringVar(&f.ca, "consul-ca", "", "`file` with the authorities to believe of Consul (default the system's)")
-	fs.StringVar(&f.cert, "consul-cert", "", "`file` with a certificate for Consul")
-	fs.StringVar(&f.key, "consul-key", "", "`file` with its key")
-	fs.StringVar(&f.token, "consul-token-file", "", "`file` with an ACL token, mode 0600; read again at each call (default CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN)")
+	fs.StringVar(&f.addr, "consul", "", "`HOST:PORT` of a Consul agent, such as 127.0.0.1:8500, https://HOST:PORT with TLS")
+	fs.StringVar(&f.ca, "consul-ca", "", "`FILE` with the authorities to accept for Consul (default the system's)")
+	fs.StringVar(&f.cert, "consul-cert", "", "`FILE` with a certificate for Consul")
+	fs.StringVar(&f.key, "consul-key", "", "`FILE` with the key of that certificate")
+	fs.StringVar(&f.token, "consul-token-file", "", "`FILE` with an ACL token, mode 0600; read again at each call (default CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN)")
 }
 
 func (f *consulFlags) extra() bool { return f.ca+f.cert+f.key+f.token != "" }

@@ -44,21 +44,21 @@ type engineFlags struct {
 }
 
 func (f *engineFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.etcd, "etcd", nil, "`host:port` of an etcd server, https://host:port with TLS; repeatable")
-	fs.StringVar(&f.etcdCA, "etcd-ca", "", "`file` with the authorities to believe of etcd (default the system's)")
-	fs.StringVar(&f.etcdCert, "etcd-cert", "", "`file` with a certificate for etcd")
-	fs.StringVar(&f.etcdKey, "etcd-key", "", "`file` with its key")
-	fs.StringVar(&f.etcdUser, "etcd-user", "", "`name` of the user for etcd, with readwrite permission on the keys under "+etcd.Prefix+"ELECTION/ (read for status, leader and watch)")
-	fs.StringVar(&f.etcdPassword, "etcd-password-file", "", "`file` with its password, mode 0600; read again at each login")
+	fs.StringSliceVar(&f.etcd, "etcd", nil, "`HOST:PORT` of an etcd server, https://HOST:PORT with TLS; repeatable")
+	fs.StringVar(&f.etcdCA, "etcd-ca", "", "`FILE` with the authorities to accept for etcd (default the system's)")
+	fs.StringVar(&f.etcdCert, "etcd-cert", "", "`FILE` with a certificate for etcd")
+	fs.StringVar(&f.etcdKey, "etcd-key", "", "`FILE` with the key of that certificate")
+	fs.StringVar(&f.etcdUser, "etcd-user", "", "`NAME` of the user for etcd, with readwrite permission on the keys under "+etcd.Prefix+"ELECTION/ (read for status, leader and watch)")
+	fs.StringVar(&f.etcdPassword, "etcd-password-file", "", "`FILE` with its password, mode 0600; read again at each login")
 	fs.StringVar(&f.postgres, "postgres", "", "`URL` of PostgreSQL, such as postgres://user@host/database; the password from PGPASSWORD or ~/.pgpass")
-	fs.StringVar(&f.kubernetes, "kubernetes", "", "`namespace` of the Lease that the election is held on, which has its name")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that describes how to reach Kubernetes (default what a pod is given)")
+	fs.StringVar(&f.kubernetes, "kubernetes", "", "`NAMESPACE` of the Lease that has the name of the election")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`FILE` that describes how to reach Kubernetes (default what a pod is given)")
 	f.nats.register(fs)
 	f.redis.register(fs)
 	f.mysql.register(fs)
 	f.s3.register(fs)
 	f.consul.register(fs)
-	fs.StringVar(&f.election, "election", "default", "`name` of the election: processes that name the same take part in the same")
+	fs.StringVar(&f.election, "election", "default", "`NAME` of the election; processes with the same name elect one leader")
 }
 
 // held is an engine that closes its client with it, and names the flags in what the engine refuses.
@@ -211,7 +211,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		}
 	}
 	if len(opened) != 1 {
-		return nil, cli.Usagef("which engine? give one of --consul, --etcd, --kubernetes, --mysql, --nats, --postgres, --redis and --s3")
+		return nil, cli.Usagef("%d engines are given: give exactly one of --consul, --etcd, --kubernetes, --mysql, --nats, --postgres, --redis and --s3", len(opened))
 	}
 	return opened[0]()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
@@ -251,6 +252,20 @@ func TestStatus(t *testing.T) {
 	f.Dies(w)
 	if code, said := ask("status", "--etcd", etcd, "--election", "db"); code != cli.NoLeader {
 		t.Errorf("status, when all have gone, ends with %d: %s", code, said)
+	}
+}
+
+// A reader of text sees what is off, what is not published, and which server to look for.
+func TestTextNamesWhatIsMissing(t *testing.T) {
+	var b strings.Builder
+	if err := writeLine(&b, "text", api.Line{Event: "ready", ID: "one", Election: "db", Algorithm: "etcd"}); err != nil || !strings.HasSuffix(b.String(), "on etcd, HTTP API off\n") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+	if code, said := ask("status", "--redis", "127.0.0.1:1"); code != cli.Failed || !strings.HasSuffix(said, "connection refused; check the server, and the address in --redis\n") {
+		t.Errorf("a server that is down: %d, %s", code, said)
+	}
+	if code, said := ask("status", "--redis", "127.0.0.1:1", "--etcd", "127.0.0.1:1"); code != cli.Usage || !strings.Contains(said, "2 engines are given") {
+		t.Errorf("two engines: %d, %s", code, said)
 	}
 }
 

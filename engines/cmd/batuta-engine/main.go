@@ -34,12 +34,12 @@ func newRootCommand(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "batuta-engine",
 		Short: "Elect one leader on etcd, Kubernetes, PostgreSQL, MySQL, NATS, Redis, Consul or S3",
-		Long: `batuta-engine does what batuta does, where an engine runs already that can hold the
-election: run keeps a command where the leader is, agent has HTTP, hooks and metrics, and
-status and watch show the leader. Candidates need not reach each other.
+		Long: `batuta-engine elects a leader through a store that runs already, the engine: etcd, Kubernetes,
+PostgreSQL, MySQL, NATS, Redis, Consul or S3. run runs a command on the leader only. agent has
+an HTTP API, hooks and metrics. status, leader and watch ask the engine. Candidates need not
+reach each other.
 
-Every flag can also stand in a YAML file (--config) and in the environment (--lease is
-BATUTA_LEASE); the command line wins over the environment, and that over the file.
+Settings: flags, then BATUTA_* variables (--lease is BATUTA_LEASE), then --config FILE.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 		Example: `  batuta-engine run --etcd 127.0.0.1:2379 -- ./worker

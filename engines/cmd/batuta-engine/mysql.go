@@ -24,8 +24,8 @@ type mysqlFlags struct {
 
 func (f *mysqlFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "mysql", "", "`URL` of MySQL or MariaDB, such as mysql://user@host:3306/database; with ?tls=true by TLS")
-	fs.StringVar(&f.ca, "mysql-ca", "", "`file` with the authorities to believe of MySQL (default the system's)")
-	fs.StringVar(&f.password, "mysql-password-file", "", "`file` with the user's password, mode 0600; read again at each connection")
+	fs.StringVar(&f.ca, "mysql-ca", "", "`FILE` with the authorities to accept for MySQL (default the system's)")
+	fs.StringVar(&f.password, "mysql-password-file", "", "`FILE` with the user's password, mode 0600; read again at each connection")
 }
 
 func (f *mysqlFlags) extra() bool { return f.ca+f.password != "" }

@@ -22,12 +22,12 @@ type natsFlags struct {
 
 func (f *natsFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.urls, "nats", nil, "`URL` of a NATS server with JetStream, such as nats://host:4222, tls://host:4222 with TLS; repeatable")
-	fs.StringVar(&f.bucket, "nats-bucket", nats.Bucket, "`name` of the bucket that keeps the elections; it is created if it is missing")
-	fs.IntVar(&f.replicas, "nats-replicas", 1, "`number` of servers that keep a bucket that is created")
-	fs.StringVar(&f.ca, "nats-ca", "", "`file` with the authorities to believe of NATS (default the system's)")
-	fs.StringVar(&f.creds, "nats-creds", "", "`file` with credentials for NATS, as nsc writes it; read again at each connection")
-	fs.StringVar(&f.user, "nats-user", "", "`name` of the user for NATS")
-	fs.StringVar(&f.password, "nats-password-file", "", "`file` with its password, mode 0600, or with a token if there is no --nats-user; read again at each connection")
+	fs.StringVar(&f.bucket, "nats-bucket", nats.Bucket, "`NAME` of the bucket that keeps the elections; it is created if it is missing")
+	fs.IntVar(&f.replicas, "nats-replicas", 1, "`N` servers keep a bucket that is created")
+	fs.StringVar(&f.ca, "nats-ca", "", "`FILE` with the authorities to accept for NATS (default the system's)")
+	fs.StringVar(&f.creds, "nats-creds", "", "`FILE` with credentials for NATS, as nsc writes it; read again at each connection")
+	fs.StringVar(&f.user, "nats-user", "", "`NAME` of the user for NATS")
+	fs.StringVar(&f.password, "nats-password-file", "", "`FILE` with its password, mode 0600, or with a token if there is no --nats-user; read again at each connection")
 }
 
 func (f *natsFlags) extra() bool {

@@ -21,10 +21,10 @@ type redisFlags struct {
 }
 
 func (f *redisFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.addr, "redis", "", "`host:port` of one Redis server that no replica replaces, rediss://host:port with TLS")
-	fs.StringVar(&f.ca, "redis-ca", "", "`file` with the authorities to believe of Redis (default the system's)")
-	fs.StringVar(&f.user, "redis-user", "", "`name` of the user for Redis (default the user \"default\")")
-	fs.StringVar(&f.password, "redis-password-file", "", "`file` with its password, mode 0600; read again at each connection")
+	fs.StringVar(&f.addr, "redis", "", "`HOST:PORT` of one Redis server that no replica replaces, rediss://HOST:PORT with TLS")
+	fs.StringVar(&f.ca, "redis-ca", "", "`FILE` with the authorities to accept for Redis (default the system's)")
+	fs.StringVar(&f.user, "redis-user", "", "`NAME` of the user for Redis (default the user \"default\")")
+	fs.StringVar(&f.password, "redis-password-file", "", "`FILE` with its password, mode 0600; read again at each connection")
 }
 
 func (f *redisFlags) extra() bool { return f.ca+f.user+f.password != "" }

@@ -23,8 +23,8 @@ type s3Flags struct {
 func (f *s3Flags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "s3", "", "`URL` of a bucket and a prefix in an S3 store with conditional writes, such as s3://bucket/prefix; credentials as the AWS CLI finds them")
 	fs.StringVar(&f.endpoint, "s3-endpoint", "", "`URL` of the store, such as https://s3.example:9000 (default AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS)")
-	fs.StringVar(&f.region, "s3-region", "", "`name` of the bucket's region (default AWS_REGION, AWS_DEFAULT_REGION, or us-east-1)")
-	fs.StringVar(&f.ca, "s3-ca", "", "`file` with the authorities to believe of the store (default the system's)")
+	fs.StringVar(&f.region, "s3-region", "", "`NAME` of the bucket's region (default AWS_REGION, AWS_DEFAULT_REGION, or us-east-1)")
+	fs.StringVar(&f.ca, "s3-ca", "", "`FILE` with the authorities to accept for the store (default the system's)")
 }
 
 func (f *s3Flags) extra() bool { return f.endpoint+f.region+f.ca != "" }
