@@ -190,12 +190,16 @@ func TestSchemaRefuses(t *testing.T) {
 			t.Errorf("%s is taken", name)
 		}
 	}
+	_, err := render(t, map[string]any{"secret": map[string]any{"value": "hunter2"}})
+	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "batuta secret new") {
+		t.Errorf("a secret that is none: %v", err)
+	}
 }
 
 // A cluster may have a name that YAML reads as a number, and the secret outlives the release.
 func TestNamesAreText(t *testing.T) {
 	for _, mode := range []string{"quorum", "engine"} {
-		all := objects(t, map[string]any{"mode": mode, "cluster": "123", "secret": map[string]any{"value": "s"}})
+		all := objects(t, map[string]any{"mode": mode, "cluster": "123", "secret": map[string]any{"value": "# new\nbm90IGEgc2VjcmV0LCBhbiBleGFtcGxlIG9mIHRoZSBjaGFydA==\n"}})
 		p := split(all)
 		if got := p.services["shop-batuta-leader"].Spec.Selector["batuta.dev/cluster"]; got != "123" {
 			t.Errorf("%s: the leader's Service selects cluster %q", mode, got)
