@@ -74,7 +74,6 @@ func mustCrash(t *testing.T, c *cluster, m *member) {
 // Each time the leader is killed the next takes over with a higher epoch, and
 // it takes the lead back when it returns.
 func TestKillLeader(t *testing.T) {
-	t.Parallel()
 	c, now := startCluster(t, 5)
 	for round := range fulltest.Size(5, 100) {
 		victim := now.leader
@@ -91,7 +90,6 @@ func TestKillLeader(t *testing.T) {
 // A leader that is stopped is replaced. When it runs on, the first it tells is
 // that it has lost; then it takes the lead back.
 func TestFreezeLeader(t *testing.T) {
-	t.Parallel()
 	c, now := startCluster(t, 5)
 	for round := range fulltest.Size(2, 25) {
 		victim, epoch, frozen := now.leader, now.epoch, time.Now()
@@ -121,7 +119,6 @@ func TestFreezeLeader(t *testing.T) {
 
 // Five members survive any two of them dying in any order.
 func TestAnyTwoDie(t *testing.T) {
-	t.Parallel()
 	pairs := [][2]int{{4, 3}, {4, 0}, {1, 4}, {0, 1}}
 	if fulltest.Enabled() {
 		pairs = everyPair(5)
