@@ -11,7 +11,7 @@ import (
 type table struct {
 	names   map[string][]*entry  // the seats of each, in order; at least a single seat
 	drained map[election.ID]bool // members that are to lead nothing; true: they also give up what has no further candidate
-	gone    map[key]uint64       // the highest epochs shown of seats that are gone; at most MaxElections
+	gone    map[string]tops      // of seats that are gone, by name; at most MaxElections names
 	digest  uint64
 	version uint64
 	order   []*entry       // by name and seat; see ordered
@@ -32,8 +32,11 @@ type entry struct {
 	top   uint64 // the highest epoch ever shown
 }
 
+// tops are the highest epochs ever shown of seats.
+type tops map[int]uint64
+
 func newTable() table {
-	return table{names: map[string][]*entry{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
+	return table{names: map[string][]*entry{}, gone: map[string]tops{}, drained: map[election.ID]bool{}}
 }
 
 // set applies an assignment, and returns its entry.
@@ -45,8 +48,10 @@ func (t *table) set(s Seat) *entry {
 		e = seats[i]
 		t.digest ^= hash(e.Seat)
 	} else {
-		e = &entry{top: t.gone[s.key()]}
-		delete(t.gone, s.key())
+		e = &entry{top: t.gone[s.Name][s.Seat]}
+		if delete(t.gone[s.Name], s.Seat); len(t.gone[s.Name]) == 0 {
+			delete(t.gone, s.Name)
+		}
 		t.names[s.Name] = slices.Insert(seats, i, e)
 		t.stale = true
 	}
@@ -66,7 +71,10 @@ func (t *table) drop(k key) {
 	if len(t.gone) >= MaxElections {
 		clear(t.gone)
 	}
-	t.gone[k] = seats[i].top
+	if t.gone[k.name] == nil {
+		t.gone[k.name] = tops{}
+	}
+	t.gone[k.name][k.seat] = seats[i].top
 	t.stale = true
 	if t.names[k.name] = slices.Delete(seats, i, i+1); len(seats) == 1 {
 		delete(t.names, k.name)
@@ -142,7 +150,10 @@ func (t *table) seatList() []Seat {
 
 // lastEpoch is the highest epoch known of a name.
 func (t *table) lastEpoch(name string) uint64 {
-	highest := t.gone[key{name, 0}]
+	highest := uint64(0)
+	for _, top := range t.gone[name] {
+		highest = max(highest, top)
+	}
 	for _, e := range t.names[name] {
 		highest = max(highest, e.Epoch, e.top)
 	}
