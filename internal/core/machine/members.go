@@ -354,7 +354,8 @@ func (r *roll) others(f func(i int, peer *member)) {
 	}
 }
 
-// List is the member list, tombstones included, in the order of the ids.
+// List is the member list, tombstones included, in the order of the ids. The caller must not
+// change it; it stays the same when the list changes.
 func (r *roll) List() []election.Member { return r.roster.All() }
 
 // Knows reports whether id is a member now.
