@@ -38,6 +38,9 @@ func (m *watcher) beaten(from int, msg *election.Message) {
 	m.heardLeader()
 	m.tenure.LearnSide(msg.Side, msg.Young)
 	m.members[from].epoch = msg.Token.Epoch
+	if m.members[from].link && !m.byRelay {
+		m.setState(from, election.StateUp) // the last leader may not have reached it
+	}
 	m.detector.TakeBeat(m.now, msg.Stamp)
 	if msg.States != nil && m.tenure.Live() {
 		m.detector.TakeStates(msg.Version)

@@ -143,3 +143,23 @@ func TestAMemberThatOnlyTheLeaderDidNotReachIsAsked(t *testing.T) {
 		t.Errorf("its leader is gone: %q, want 4 asked and no claim", kinds(got))
 	}
 }
+
+// A leader that the last leader did not reach is up: it is received over a link.
+func TestALeaderThatIsReceivedIsUp(t *testing.T) {
+	m := follow(t, "1")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	m.Step(start, from("5", Message{Kind: Beat, Token: token(3, rank("5")), Version: 1, States: []MemberReport{{ID: "4", State: StateDown}}}))
+	state := func() MemberState {
+		views := m.Members()
+		return views[slices.IndexFunc(views, func(v MemberView) bool { return v.ID == "4" })].State
+	}
+	if got := state(); got != StateDown {
+		t.Fatalf("4 is %s, want %s: its leader reports that", got, StateDown)
+	}
+	m.Step(start, from("4", Message{Kind: Coordinator, Token: token(4, rank("4"))}))
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, from("4", Message{Kind: Beat, Token: token(4, rank("4"))}))
+	if got := state(); got != StateUp {
+		t.Errorf("4, which leads, is %s, want %s", got, StateUp)
+	}
+}
