@@ -61,6 +61,22 @@ func lastWork(t *testing.T, dir string, names int) map[string][]done {
 	return all
 }
 
+// presentWork is workOf once every leader has written since: what was written before may be an earlier leader's.
+func presentWork(t *testing.T, dir string, names int) map[string][]done {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(workEvery() / 5) {
+		all := workOf(t, dir, names)
+		if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(lines []done) bool {
+			return !slices.ContainsFunc(lines, func(d done) bool { return d.at > began.UnixNano() })
+		}) {
+			return all
+		}
+		if time.Since(began) > agreeWithin+workEvery() {
+			t.Fatalf("not every leader has written within %v", agreeWithin+workEvery())
+		}
+	}
+}
+
 // overtaken reports whether the last to write had a lower token than another.
 func overtaken(lines []done) bool {
 	latest := slices.MaxFunc(lines, func(a, b done) int { return cmp.Compare(a.at, b.at) })
@@ -118,7 +134,8 @@ func TestWorkOfManyElections(t *testing.T) {
 			mustStart(t, c, first)
 			calm(t, b)
 
-			watch, began, before, epoch := stalltest.Start(t), time.Now(), workOf(t, dir, names), second.epoch
+			before := presentWork(t, dir, names)
+			watch, began, epoch := stalltest.Start(t), time.Now(), second.epoch
 			mustCrash(t, c, coordinator)
 			led(t, b, coordinator)
 			stall, more := watch.Longest(began, time.Now()), second.epoch-epoch-1
