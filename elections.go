@@ -530,8 +530,7 @@ const MaxPause = election.MaxPause
 // [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
 // it for the rest of the pause. A leader that is unhealthy keeps it, too.
 //
-// It returns when this member goes by it. A leader whose leadership ends meanwhile may not have passed it on: then the next leader
-// is asked. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
+// It returns when this member goes by it. If leadership moves meanwhile, the next leader is asked, too. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
 // a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
 // A pause is not on disk: it ends when every process that knows it has ended.
 func (n *Node) Pause(ctx context.Context, length time.Duration) error {

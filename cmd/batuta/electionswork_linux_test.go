@@ -47,34 +47,37 @@ func workOf(t *testing.T, dir string, names int) map[string][]done {
 // workEvery is how often a leader writes.
 func workEvery() time.Duration { return fulltest.Size(250*time.Millisecond, 5*time.Second) }
 
+// awaitWork is workOf as soon as the lines of every election are as wanted, or after a time.
+func awaitWork(t *testing.T, dir string, names int, within time.Duration, wanted func([]done) bool) (all map[string][]done, ok bool) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(workEvery() / 5) {
+		all = workOf(t, dir, names)
+		ok = !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(lines []done) bool { return !wanted(lines) })
+		if ok || time.Since(began) >= within {
+			return all, ok
+		}
+	}
+}
+
 // lastWork is workOf once every leader has had the time to write after all was calm: one that
 // had to give way may have had the last word until then.
 func lastWork(t *testing.T, dir string, names int) map[string][]done {
 	t.Helper()
-	all := workOf(t, dir, names)
-	for began := time.Now(); time.Since(began) < 3*workEvery(); all = workOf(t, dir, names) {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(all)), overtaken) {
-			break
-		}
-		time.Sleep(workEvery() / 5)
-	}
+	all, _ := awaitWork(t, dir, names, 3*workEvery(), func(lines []done) bool { return !overtaken(lines) })
 	return all
 }
 
 // presentWork is workOf once every leader has written since: what was written before may be an earlier leader's.
 func presentWork(t *testing.T, dir string, names int) map[string][]done {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(workEvery() / 5) {
-		all := workOf(t, dir, names)
-		if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(lines []done) bool {
-			return !slices.ContainsFunc(lines, func(d done) bool { return d.at > began.UnixNano() })
-		}) {
-			return all
-		}
-		if time.Since(began) > agreeWithin+workEvery() {
-			t.Fatalf("not every leader has written within %v", agreeWithin+workEvery())
-		}
+	since, within := time.Now().UnixNano(), agreeWithin+workEvery()
+	all, ok := awaitWork(t, dir, names, within, func(lines []done) bool {
+		return slices.ContainsFunc(lines, func(d done) bool { return d.at > since })
+	})
+	if !ok {
+		t.Fatalf("not every leader has written within %v", within)
 	}
+	return all
 }
 
 // overtaken reports whether the last to write had a lower token than another.

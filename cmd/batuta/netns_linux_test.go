@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
@@ -31,6 +33,7 @@ type lan struct {
 	dir      string   // data directories, by number of the machine
 	runs     []string // the command and its arguments: "agent", or another that is a member too
 	ends     map[*process]bool
+	handles  []*netlink.Handle // of holders
 }
 
 // lans counts them: each has namespaces of its own.

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -16,9 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -180,42 +178,13 @@ func (c *client) answeredBy() string {
 	return c.by
 }
 
-// holders are the machines of n that have the address.
+// holders are the machines of n that have the address. It starts no process: a busy machine may hold that up for seconds.
 func (l *lan) holders(n int, addr string) (list []int) {
 	l.t.Helper()
-	for i := 1; i <= n; i++ {
-		has, err := l.has(i, addr)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		if has {
-			list = append(list, i)
-		}
+	if l.handles == nil {
+		l.handles = l.netlinks(n)
 	}
-	return list
-}
-
-// has reports whether machine i has the address. It starts no process: a busy machine may hold that up for seconds.
-func (l *lan) has(i int, addr string) (bool, error) {
-	space, err := netns.GetFromName(l.prefix + strconv.Itoa(i))
-	if err != nil {
-		return false, err
-	}
-	defer space.Close()
-	machine, err := netlink.NewHandleAt(space, unix.NETLINK_ROUTE)
-	if err != nil {
-		return false, err
-	}
-	defer machine.Close()
-	port, err := machine.LinkByName("eth0")
-	if err != nil {
-		return false, err
-	}
-	addrs, err := machine.AddrList(port, netlink.FAMILY_ALL)
-	if errors.Is(err, netlink.ErrDumpInterrupted) { // they changed meanwhile: it is looked at again
-		return false, nil
-	}
-	return slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.String() == addr }), err
+	return haveAddress(l.t, l.handles, netip.MustParseAddr(addr))
 }
 
 // tolerable is how long a client may be without an answer: long enough for any machine

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -15,12 +16,9 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// neverTwo watches that no two machines of n have the address at one moment. What it gives ends
-// that, and reports how often it has looked.
-func (l *lan) neverTwo(n int, addr string) (end func() int) {
+// netlinks are what asks the kernel about machines 1 to n, until the test ends.
+func (l *lan) netlinks(n int) (machines []*netlink.Handle) {
 	l.t.Helper()
-	want := netip.MustParseAddr(addr)
-	var machines []*netlink.Handle
 	for i := 1; i <= n; i++ {
 		space, err := netns.GetFromName(l.prefix + strconv.Itoa(i))
 		if err != nil {
@@ -34,6 +32,15 @@ func (l *lan) neverTwo(n int, addr string) (end func() int) {
 		l.t.Cleanup(h.Close)
 		machines = append(machines, h)
 	}
+	return machines
+}
+
+// neverTwo watches that no two machines of n have the address at one moment. What it gives ends
+// that, and reports how often it has looked.
+func (l *lan) neverTwo(n int, addr string) (end func() int) {
+	l.t.Helper()
+	want := netip.MustParseAddr(addr)
+	machines := l.netlinks(n)
 	over, looked := make(chan struct{}), make(chan int)
 	go func() {
 		count := 0
@@ -66,7 +73,10 @@ func haveAddress(t *testing.T, machines []*netlink.Handle, want netip.Addr) (lis
 			t.Errorf("machine %d: %v", i+1, err)
 			continue
 		}
-		addresses, err := h.AddrList(link, netlink.FAMILY_V4)
+		addresses, err := h.AddrList(link, netlink.FAMILY_ALL)
+		for errors.Is(err, netlink.ErrDumpInterrupted) { // they have changed meanwhile
+			addresses, err = h.AddrList(link, netlink.FAMILY_ALL)
+		}
 		if err != nil {
 			t.Errorf("machine %d: %v", i+1, err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
 
-// script is an agent that gives these answers, and none to a call whose State is "".
+// script is an agent that gives these answers, and none to a call if State is "".
 type script []candidacy.Turn
 
 func (s *script) Stand(ctx context.Context, _ string, _ candidacy.Request) (candidacy.Turn, error) {

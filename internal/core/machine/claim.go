@@ -46,7 +46,7 @@ func (m *claimant) mayClaim() bool {
 	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
 		return false // may not yet, or a leadership is on its way to the disk
 	}
-	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is gone
+	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is lost
 }
 
 // holdsContest puts a contest off while work of an ended leadership still runs.
@@ -80,29 +80,24 @@ func (m *elector) inherits() bool {
 // asksBeforehand asks the members about a leader, and reports so, if what this member has learned of that
 // is old.
 func (m *elector) asksBeforehand() bool {
-	why := m.outdated()
+	why := ""
+	switch {
+	case m.cfg.NoDetector:
+	case m.seen.Contested():
+		why = "another has claimed meanwhile"
+	case !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT():
+		why = "it has replied that it is no candidate"
+	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
+		m.mayAskTwice(false)
+		why = "a member that lives has not answered"
+	}
 	if why != "" {
 		m.discover(why)
 	}
 	return why != ""
 }
 
-// outdated is why what this member has learned of a leader is old; empty: it is not.
-func (m *claimant) outdated() string {
-	switch {
-	case m.cfg.NoDetector:
-	case m.seen.Contested():
-		return "another has claimed meanwhile"
-	case !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT():
-		return "it has replied that it is no candidate"
-	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
-		m.mayAskTwice(false)
-		return "a member that lives has not answered"
-	}
-	return ""
-}
-
-// pollsHigher asks those higher members whose last report makes a claim unsafe. A member that was
+// pollsHigher asks the higher members that make a claim unsafe by their last report. A member that was
 // no candidate, as it reported before this election or while it still asked for a leader, may be
 // about to claim, too. So may a candidate that was received since and has not reported that it
 // takes the election over, and a resigned member that is the next candidate: a round of a ring goes

@@ -21,8 +21,8 @@
 //   - mail (sending.go): what every message carries, the way it goes, and again what may be lost
 //   - inquiry (claim.go): the questions to other members about a leader
 //   - claimant (claim.go): every condition of a claim
-//   - elector (leadership.go, handover.go): accepts, saves and ends leaderships, gives them away, and
-//     steps the algorithm
+//   - elector (leadership.go, handover.go): accepts, saves, ends and hands over leaderships, and steps
+//     the algorithm
 //   - watcher (detector.go, relay.go): which members live
 //   - listing (membership.go): changes of the member list, and two processes of one id
 //   - Machine: events, messages, timers, and the state for an exhaustive search

@@ -167,7 +167,7 @@ func TestTypingInTheLab(t *testing.T) {
 	}
 }
 
-// The page is small: nobody waits for it. What it sorts it sorts stably, which takes a third of the code for each type.
+// The page is small, so that it loads soon. What it sorts it sorts stably, which takes a third of the code for each type.
 func TestAssetsAreSmall(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, "lab", "--static", dir)

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// onThePhone gives the stops of tours and exercises whose words cover the pictures or the strip of the run, or whose
+// onThePhone gives the stops of tours and exercises at which words cover the pictures or the strip of the run, or
 // Next is out of reach.
 const onThePhone = `(async () => {
 	const { exercise, exercises } = await import('./exercises.js'), { parse } = await import('./script.js')

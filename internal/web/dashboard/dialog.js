@@ -4,7 +4,7 @@ import { $, h, replace, text } from './shared/dom.js'
 import { lang } from './shared/page.js'
 import { t } from './texts.js'
 
-// explain says why something has failed. A page of another language has a summary by the status of the answer, and
+// explain shows why something has failed. A page of another language has a summary by the status of the answer, and
 // beneath it the agent's own English words.
 export function explain(el, key, error, values) {
   if (lang === 'en') { text(el, t(key, { ...values, why: error.message })); return }

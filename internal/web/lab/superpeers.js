@@ -140,7 +140,7 @@ export class Superpeers {
     this.#draw(r, this.rounds[Math.floor(this.at) + 1])
   }
 
-  // room is how high the map may be, in px: beside the words of a tour all that the screen has.
+  // room is how high the map may be, in px: with the words of a tour, all that the screen has.
   #room() {
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize)
     return this.tour && innerWidth >= 960 ? innerHeight - 20 * rem : Math.min(900, innerHeight * .42)
