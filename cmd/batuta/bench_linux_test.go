@@ -14,17 +14,7 @@ import (
 // A member that resigned and leads again at once is counted: it is asked to campaign as soon as another leads.
 func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 	t.Parallel()
-	c, err := newCluster(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	if err := c.startAll(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.await(t.Context(), 1, "3"); err != nil {
-		t.Fatal(err)
-	}
+	c, _ := startCluster(t, 3)
 	var out, progress bytes.Buffer
 	b := &failoverBench{fault: "resign", benchCluster: benchCluster{Env: cli.Env{Stdout: &out, Stderr: &progress},
 		nodes: 3, rounds: 1, algorithm: "bully", profile: "lan", json: true, cluster: c}}
@@ -45,7 +35,7 @@ func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 			t.Error(err)
 		}
 	}(c.members[2].http)
-	err = b.measure(t.Context())
+	err := b.measure(t.Context())
 	<-over
 	var f failoverFigures
 	if broken := json.Unmarshal(out.Bytes(), &f); broken != nil {

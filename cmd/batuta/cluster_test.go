@@ -18,14 +18,23 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
-// startCluster runs n members until the test ends, and waits for the highest to lead.
-func startCluster(t *testing.T, n int, flags ...string) (*cluster, agreement) {
+// prepareCluster is newCluster whose members end before the test does. dataDir is the test's, or
+// empty: a directory that is made before the cluster is removed after its members have ended.
+func prepareCluster(t *testing.T, dataDir string, n int, flags ...string) *cluster {
 	t.Helper()
 	c, err := newCluster(n, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.dataDir = dataDir
 	t.Cleanup(c.close)
+	return c
+}
+
+// startCluster runs n members until the test ends, and waits for the highest to lead.
+func startCluster(t *testing.T, n int, flags ...string) (*cluster, agreement) {
+	t.Helper()
+	c := prepareCluster(t, "", n, flags...)
 	if err := c.startAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +44,7 @@ func startCluster(t *testing.T, n int, flags ...string) (*cluster, agreement) {
 // startQuorum runs three members of a quorum until the test ends, and waits for the highest to lead.
 func startQuorum(t *testing.T) (*cluster, agreement) {
 	t.Helper()
-	c, err := newCluster(3, "--algorithm", "quorum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	c.dataDir = t.TempDir()
+	c := prepareCluster(t, t.TempDir(), 3, "--algorithm", "quorum")
 	if err := c.startAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +170,7 @@ func TestPauseOfProcesses(t *testing.T) {
 	for _, algorithm := range []string{"bully", "quorum"} {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
-			c, err := newCluster(3, "--algorithm", algorithm)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.close)
-			c.dataDir = t.TempDir()
+			c := prepareCluster(t, t.TempDir(), 3, "--algorithm", algorithm)
 			if err := c.startAll(); err != nil {
 				t.Fatal(err)
 			}
@@ -210,12 +209,7 @@ func TestAWitnessVotesAndNeverLeads(t *testing.T) {
 	for _, joins := range []bool{false, true} {
 		t.Run(fmt.Sprintf("joins=%t", joins), func(t *testing.T) {
 			t.Parallel()
-			c, err := newCluster(3)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.close)
-			c.dataDir = t.TempDir()
+			c := prepareCluster(t, t.TempDir(), 3)
 			all := c.members
 			start := func(i int) {
 				t.Helper()

@@ -116,16 +116,12 @@ func TestWorkOfManyElections(t *testing.T) {
 	fulltest.Parallel(t)
 	for _, algorithm := range fulltest.Size([]string{"bully"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
-			names, dir := fulltest.Size(100, 10000), stalltest.Dir(t)
-			c, err := newCluster(5, "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", workEvery().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.close)
-			c.command = []string{"bench", "member"}
+			names, dir, dataDir := fulltest.Size(100, 10000), stalltest.Dir(t), ""
 			if algorithm == "quorum" {
-				c.dataDir = filepath.Join(stalltest.Dir(t), "data")
+				dataDir = filepath.Join(stalltest.Dir(t), "data")
 			}
+			c := prepareCluster(t, dataDir, 5, "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", workEvery().String())
+			c.command = []string{"bench", "member"}
 			b := &electionsBench{benchCluster: benchCluster{nodes: 5, algorithm: algorithm, cluster: c}, elections: names, breath: 300 * time.Millisecond}
 			if err := c.startAll(); err != nil {
 				t.Fatal(err)

@@ -58,8 +58,8 @@ func newAgents(t *testing.T, batuta string, s *server) *agents {
 	}
 	a := &agents{t: t, args: map[string][]string{}, runs: map[string]*exec.Cmd{},
 		env: append(os.Environ(), "FENCING_SCRIBE="+s.socket, "FENCING_HISTORY="+s.history)}
-	t.Cleanup(a.end)
 	dir := stalltest.Dir(t)
+	t.Cleanup(a.end) // before dir goes
 	for i, port := range ports {
 		id := strconv.Itoa(i + 1)
 		a.args[id] = []string{batuta, "run", "--id", id, "--algorithm", "quorum", "--preempt=false", "--log-level", "error", "--data-dir", filepath.Join(dir, id),
