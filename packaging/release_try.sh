@@ -15,9 +15,12 @@ for _ in 1 2; do
 done
 git -C "$work/one" tag -d v9.8.7 >/dev/null
 cmp "$work/before" "$work/one/build/release/9.8.7/SHA256SUMS"
-for tag in v9.8.7 adapters/v9.8.7 clients/go/v9.8.7 cmd/batuta/v9.8.7 engines/v9.8.7 internal/command/v9.8.7 superpeer/v9.8.7; do
+go -C tools run ./moduleproxy "$work/one" "$work/proxy" v9.8.7
+(cd "$work/proxy/github.com/batuta-dev/batuta" && find . -name v9.8.7.zip) | sed 's,^\./,,; s,@v/v9.8.7.zip$,v9.8.7,' >"$work/tags"
+grep -qx v9.8.7 "$work/tags"
+while read -r tag; do # of each module that a user fetches
 	grep -q "^git push --atomic origin .*\b$tag\b" "$work/one.out"
-done
+done <"$work/tags"
 grep -q "needs a heading '## 9.8.7 - " "$work/one.err"
 if "$work/one/packaging/release.sh" --push 9.8.7 "$platform" 2>/dev/null; then
 	echo "it would tag a commit that CHANGELOG.md does not call 9.8.7" >&2

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Serves the modules of HEAD as a release, and uses them as a stranger does. A service fetches the library and leads.
 # One that has hashicorp/raft adds it. Both commands are installed, the lab included. It lists the modules that the
-# service compiles. Another service fetches one adapter, and compiles no library of the others. The service in testdata
-# runs as three processes, whose leader is killed, with a quorum and on a real etcd.
+# service compiles; its module graph has no other. Another service fetches one adapter, and compiles no library of the
+# others. The service in testdata runs as three processes, whose leader is killed, with a quorum and on a real etcd.
 set -euo pipefail
 cd "$(dirname "$0")"
 tools=$PWD
@@ -58,6 +58,15 @@ compiled=$(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | grep -v examp
 printf 'A service compiles:\n%s\n' "$compiled"
 if [ "$(wc -l <<<"$compiled")" -gt 7 ]; then
 	echo "that is more than batuta and six modules" >&2
+	exit 1
+fi
+# golang.org/x/text names three modules for its own tools. The others leave batuta's go.mod one by one.
+named='golang.org/x/(mod|sync|tools)'
+leaving='github.com/(armon/go-metrics|beorn7/perks|cespare/xxhash/v2|hashicorp/.*|klauspost/.*|munnerz/goautoneg|netresearch/go-cron|prometheus/.*|zeebo/.*)|go.etcd.io/raft/v3|go.uber.org/goleak|go.yaml.in/yaml/v3|golang.org/x/net|google.golang.org/protobuf'
+unused=$(go list -m -f '{{if not .Main}}{{.Path}}{{end}}' all | grep -vxF "$compiled" | grep -vxE "|$named" || true)
+printf 'Its module graph has besides:\n%s\n' "$unused"
+if grep -vxE "|$leaving" <<<"$unused"; then
+	echo "the service compiles none of these: keep them out of the root's go.mod" >&2
 	exit 1
 fi
 

@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -309,36 +308,5 @@ func TestAnExampleCanBeCopied(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// The command, the super peers and the engines are modules of their own: a service that uses batuta without
-// them downloads, checks and compiles nothing of theirs.
-func TestTheMainModuleNeedsNoLibraryOfTheOthers(t *testing.T) {
-	for _, dir := range []string{"cmd/batuta", "engines", "internal/command", "superpeer"} {
-		if _, err := os.Stat(dir + "/go.mod"); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, file := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, library := range []string{"github.com/hashicorp/memberlist", "github.com/miekg/dns", "github.com/spf13/", "github.com/vishvananda/", "github.com/rogpeppe/go-internal", "go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/redis/", "github.com/go-sql-driver/", "github.com/minio/", "github.com/hashicorp/consul/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
-			if strings.Contains(string(text), library) {
-				t.Errorf("%s names %s, which only a module of its own may", file, library)
-			}
-		}
-	}
-	for path, file := range sources(t, ".") {
-		if strings.HasPrefix(path, "engines/") {
-			continue
-		}
-		for _, spec := range file.Imports {
-			if name, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(name, module+"/engines") {
-				t.Errorf("%s imports %s, which is of another module", path, name)
-			}
-		}
 	}
 }

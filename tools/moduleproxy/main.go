@@ -10,32 +10,39 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 )
 
-// modules are the modules that users fetch, by their folder.
-var modules = map[string]string{
-	"":                 "github.com/batuta-dev/batuta",
-	"adapters":         "github.com/batuta-dev/batuta/adapters",
-	"clients/go":       "github.com/batuta-dev/batuta/clients/go",
-	"cmd/batuta":       "github.com/batuta-dev/batuta/cmd/batuta",
-	"engines":          "github.com/batuta-dev/batuta/engines",
-	"internal/command": "github.com/batuta-dev/batuta/internal/command", // which the commands require
-	"superpeer":        "github.com/batuta-dev/batuta/superpeer",
-}
+const root = "github.com/batuta-dev/batuta"
+
+// others are modules that no user fetches: those of tests, examples and tools. packaging/release.sh has the same.
+var others = regexp.MustCompile(`(^|/)(internal/(testkit|\w+test)|examples|packaging|tools)(/|$)`)
 
 func main() {
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "usage: moduleproxy REPOSITORY DIRECTORY VERSION")
 		os.Exit(2)
 	}
-	for folder, path := range modules {
-		if err := write(os.Args[1], folder, module.Version{Path: path, Version: os.Args[3]}, os.Args[2]); err != nil {
-			fmt.Fprintf(os.Stderr, "moduleproxy: %s: %v\n", path, err)
+	files, err := exec.Command("git", "-C", os.Args[1], "ls-tree", "-r", "--name-only", "HEAD").Output()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "moduleproxy: %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+	for file := range strings.Lines(string(files)) {
+		file = strings.TrimSpace(file)
+		if path.Base(file) != "go.mod" || others.MatchString(path.Dir(file)) {
+			continue
+		}
+		m := module.Version{Path: path.Join(root, path.Dir(file)), Version: os.Args[3]}
+		if err := write(os.Args[1], strings.TrimSuffix(path.Dir(file), "."), m, os.Args[2]); err != nil {
+			fmt.Fprintf(os.Stderr, "moduleproxy: %s: %v\n", m.Path, err)
 			os.Exit(1)
 		}
 	}
