@@ -10,7 +10,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/testkit/memnet"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 // stateless is an algorithm with nothing in it that two nodes could both change.
@@ -86,26 +85,3 @@ type deafTransport struct{ err error }
 
 func (d deafTransport) Listen(string) (net.Listener, error)            { return nil, d.err }
 func (d deafTransport) Dial(context.Context, string) (net.Conn, error) { return nil, d.err }
-
-// A quorum's Config makes many nodes; with a guard it makes one.
-func TestAQuorumsConfigIsUsedAgain(t *testing.T) {
-	twice := func(c Config) error {
-		for range 2 {
-			c.DataDir = t.TempDir()
-			n, err := New(c)
-			if err != nil {
-				return err
-			}
-			t.Cleanup(func() { n.Close() })
-		}
-		return nil
-	}
-	c := Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: quorum.New()}
-	if err := twice(c); err != nil {
-		t.Error(err)
-	}
-	c.Algorithm = quorum.New(quorum.WithGuard(&heldOath{}))
-	if err := twice(c); !errors.Is(err, ErrConfig) {
-		t.Errorf("two nodes with one guard: %v", err)
-	}
-}

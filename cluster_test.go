@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/testkit/memnet"
+	"github.com/batuta-dev/batuta/internal/testkit/tcpnet"
 )
 
 // patience is how long a test waits for an event before it gives up: generous, for
@@ -26,67 +25,6 @@ func awaitEnd(t *testing.T, n *Node) {
 	case <-n.Done():
 	case <-time.After(patience):
 		t.Fatalf("it still runs:\n%s", story(n))
-	}
-}
-
-// mortal is TCP on a port that is bound already; kill ends all of it at once,
-// as the kernel does with a process.
-type mortal struct {
-	TCP
-	listener net.Listener
-
-	mu    sync.Mutex
-	dead  bool
-	conns []net.Conn
-}
-
-func newMortal(t *testing.T, addr string) *mortal {
-	t.Helper()
-	l, err := TCP{}.Listen(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return &mortal{listener: l}
-}
-
-func (m *mortal) Listen(string) (net.Listener, error) { return m, nil }
-func (m *mortal) Addr() net.Addr                      { return m.listener.Addr() }
-func (m *mortal) Close() error                        { return m.listener.Close() }
-
-func (m *mortal) Accept() (net.Conn, error) {
-	c, err := m.listener.Accept()
-	return m.keep(c, err)
-}
-
-func (m *mortal) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := m.TCP.Dial(ctx, addr)
-	return m.keep(c, err)
-}
-
-func (m *mortal) keep(c net.Conn, err error) (net.Conn, error) {
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		c.Close()
-		return nil, net.ErrClosed
-	}
-	m.conns = append(m.conns, c)
-	return c, nil
-}
-
-// Kill ends all of it.
-func (m *mortal) Kill() {
-	m.listener.Close()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dead = true
-	for _, c := range m.conns {
-		c.(*net.TCPConn).SetLinger(0) // a reset, as from a process with unread data
-		c.Close()
 	}
 }
 
@@ -131,9 +69,13 @@ func (c *cluster) seat(addr string) string {
 		addr = "127.0.0.1:" + strconv.Itoa(7401+len(c.transports))
 		c.transports = append(c.transports, c.memory.Host(strconv.Itoa(len(c.transports)+1)))
 	} else {
-		m := newMortal(c.t, addr)
-		addr = m.Addr().String()
-		c.transports = append(c.transports, m)
+		host, err := tcpnet.Bind(addr)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.t.Cleanup(func() { host.Close() })
+		addr = host.Addr().String()
+		c.transports = append(c.transports, host)
 	}
 	c.members = append(c.members, Peer{ID: ID(strconv.Itoa(len(c.transports))), Addr: addr})
 	return addr
@@ -182,11 +124,11 @@ func (c *cluster) rebind(id ID) {
 		c.transports[i-1] = c.memory.Host(string(id))
 		return
 	}
-	l, err := TCP{}.Listen(c.members[i-1].Addr)
+	host, err := tcpnet.Bind(c.members[i-1].Addr)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.transports[i-1] = &mortal{listener: l}
+	c.transports[i-1] = host
 }
 
 // agree waits until every living member names leader, all with one token, and

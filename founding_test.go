@@ -10,7 +10,6 @@ import (
 
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 // Who reaches nobody leads nothing, and says every ten seconds what it waits for.
@@ -96,15 +95,10 @@ func TestFoundingThatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
 		"above zero":            {Expect: -1},
 		"leave one of them out": {Expect: 2, Bootstrap: true},
-		"quorum creates a cluster only from its list of members": {Expect: 3, DataDir: "data", Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}}, ID: "1"},
-		"algorithm quorum creates":                               {Bootstrap: true, DataDir: "data", Join: []string{"127.0.0.1:7402"}},
-		"founds nothing":                                         {Observer: true, Bootstrap: true},
-		"the list has 2":                                         {ID: "1", Expect: 3, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}, {ID: "2", Addr: "127.0.0.1:7402"}}},
+		"founds nothing":        {Observer: true, Bootstrap: true},
+		"the list has 2":        {ID: "1", Expect: 3, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}, {ID: "2", Addr: "127.0.0.1:7402"}}},
 	} {
 		c.Algorithm = bully.New()
-		if strings.Contains(want, "quorum") {
-			c.Algorithm = quorum.New()
-		}
 		if err := c.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

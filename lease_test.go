@@ -7,38 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
-	"github.com/batuta-dev/batuta/quorum"
 )
-
-func TestLease(t *testing.T) {
-	for _, test := range []struct {
-		algorithm Algorithm
-		has       bool
-	}{{bully.New(), false}, {quorum.New(), true}} {
-		n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: stalltest.Dir(t), Algorithm: test.algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { n.Close() })
-		if l, err := n.Lease(t.Context()); l.Left > 0 && !n.IsLeader() || err != nil {
-			t.Errorf("%s: %v left before it leads, %v", test.algorithm.Name(), l.Left, err)
-		}
-		waitView(t, n, "it leads", func(v View) bool { return v.Token.Leader.ID == "1" })
-		if g := statusOf(n).Guarantee; g != GuaranteeBestEffort && !test.has || g != GuaranteeOneLeader && test.has {
-			t.Errorf("%s promises %q", test.algorithm.Name(), g)
-		}
-		l, err := n.Lease(t.Context())
-		if (l.Whole > 0) != test.has || l.Left > l.Whole || err != nil || l.Whole > n.timeout {
-			t.Errorf("%s: %v of %v left, %v", test.algorithm.Name(), l.Left, l.Whole, err)
-		}
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := n.Lease(t.Context()); err != ErrClosed {
-			t.Errorf("%s: closed, it gives %v", test.algorithm.Name(), err)
-		}
-	}
-}
 
 // announced is a network that calls at each change of leadership, which is published then.
 type announced struct {
@@ -50,7 +19,7 @@ func (a announced) Lead(t Token) { a.at(); a.Network.Lead(t) }
 
 // A watcher that receives its own leadership may be scheduled at once: IsLeader is true by then.
 func TestALeadershipLastsWhenItIsPublished(t *testing.T) {
-	for _, algorithm := range []Algorithm{bully.New(), quorum.New()} {
+	for _, algorithm := range []Algorithm{bully.New()} {
 		t.Run(algorithm.Name(), func(t *testing.T) {
 			n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: stalltest.Dir(t), Algorithm: algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}},
 				TMax: 500 * time.Millisecond, TProcess: time.Second})

@@ -3,13 +3,10 @@ package batuta
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 func url(value string) map[string]string { return map[string]string{"url": value} }
@@ -26,49 +23,6 @@ func watched(t *testing.T, n *Node, ok func(View) bool) View {
 	}
 	t.Fatalf("no such view of %s in %v: %+v", n.ID(), patience, n.Leader())
 	return View{}
-}
-
-// All know what the leader tells of itself, follow its changes, and know what the next
-// leader tells once the first is gone.
-func TestMeta(t *testing.T) {
-	for name, algorithm := range map[string]func() Algorithm{"bully": nil, "quorum": func() Algorithm { return quorum.New() }} {
-		t.Run(name, func(t *testing.T) {
-			virtually(t, func(t *testing.T) {
-				c := newVirtualCluster(t, 3)
-				c.startAll(func(cfg *Config) {
-					cfg.Meta = url("http://" + string(cfg.ID))
-					if algorithm != nil {
-						cfg.Algorithm, cfg.DataDir = algorithm(), stalltest.Dir(t)
-					}
-				})
-				token := c.agree("3")
-				for _, n := range c.nodes {
-					watched(t, n, func(v View) bool { return v.Token == token && v.Meta["url"] == "http://3" })
-				}
-				if err := c.nodes["3"].SetMeta(t.Context(), map[string]string{"url": "http://new", "zone": "b"}); err != nil {
-					t.Fatal(err)
-				}
-				for _, n := range c.nodes {
-					v := watched(t, n, func(v View) bool { return v.Meta["url"] == "http://new" })
-					if v.Token != token || v.Meta["zone"] != "b" {
-						t.Errorf("member %s sees %+v", n.ID(), v)
-					}
-				}
-				within(t, "what a follower tells is known too", func() bool {
-					for _, m := range statusOf(c.nodes["1"]).Members {
-						if m.ID == "2" {
-							return maps.Equal(m.Meta, url("http://2"))
-						}
-					}
-					return false
-				})
-				c.kill("3")
-				delete(c.nodes, "3")
-				c.agree("2")
-				watched(t, c.nodes["1"], func(v View) bool { return v.Token.Leader.ID == "2" && v.Meta["url"] == "http://2" })
-			})
-		})
-	}
 }
 
 // A process that tells nothing takes back what the one before it told, and nobody else

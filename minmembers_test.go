@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 func TestMinMembers(t *testing.T) {
@@ -42,7 +41,6 @@ func TestMinMembersThatMakeNoSense(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"no member would ever lead":      func(c *Config) { c.MinMembers = 3 },
 		"give 1 to 4096":                 func(c *Config) { c.MinMembers = -1 },
-		"no leader without a majority":   func(c *Config) { c.Algorithm = quorum.New() },
 		"min-members 5000: give 1 to 40": func(c *Config) { c.MinMembers = 5000 },
 	} {
 		c := valid

@@ -3,15 +3,12 @@ package batuta
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 // The lead goes to the member that is named when the old leader's work has stopped, and
@@ -202,60 +199,4 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("that is replaced: %v", err)
 		}
 	})
-}
-
-// A pause that is asked for while leadership moves, or while its leader dies, begins before long: the next leader keeps leadership.
-func TestAPauseWhileLeadershipMoves(t *testing.T) {
-	ends := map[string]func(c *cluster, leader *Node){
-		"transfer": func(_ *cluster, leader *Node) { go leader.Transfer(context.Background(), "2") },
-		"resign":   func(_ *cluster, leader *Node) { go leader.Resign(context.Background()) },
-		"kill":     func(c *cluster, leader *Node) { c.kill(leader.ID()) },
-	}
-	for _, algorithm := range []func() Algorithm{func() Algorithm { return bully.New() }, func() Algorithm { return quorum.New() }} {
-		for name, end := range ends {
-			for _, after := range []time.Duration{0, 1, 30} {
-				t.Run(fmt.Sprintf("%s/%s/%d", algorithm().Name(), name, after), func(t *testing.T) {
-					virtually(t, func(t *testing.T) { pauseWhile(t, algorithm, end, after*time.Millisecond) })
-				})
-			}
-		}
-	}
-}
-
-func pauseWhile(t *testing.T, algorithm func() Algorithm, end func(*cluster, *Node), after time.Duration) {
-	c := newVirtualCluster(t, 3)
-	dir := t.TempDir()
-	c.startAll(func(cfg *Config) {
-		cfg.NoPreempt, cfg.Algorithm, cfg.DataDir = true, algorithm(), filepath.Join(dir, string(cfg.ID))
-	})
-	three := c.nodes["3"]
-	for three.Leader().Token.Leader.ID != "3" {
-		_ = three.Campaign(t.Context())
-		time.Sleep(time.Second)
-	}
-	led := make(chan struct{}, 2)
-	go three.Lead(t.Context(), func(ctx context.Context, _ Leadership) error {
-		led <- struct{}{}
-		<-ctx.Done()
-		time.Sleep(100 * time.Millisecond)
-		return nil
-	})
-	<-led
-	end(c, three)
-	time.Sleep(after)
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-	defer cancel()
-	if err := c.nodes["1"].Pause(ctx, time.Hour); err != nil && !errors.Is(err, ErrNotLeading) || time.Since(began) > time.Second {
-		t.Errorf("after %v: %v", time.Since(began), err)
-	} else if err != nil {
-		return // it asked between two leaders
-	}
-	time.Sleep(2 * time.Second)
-	for id, n := range c.nodes {
-		st, err := n.Status(t.Context())
-		if err != nil || st.PausedWith != n.Leader().Token.Leader.ID || !n.Leader().Defined() {
-			t.Errorf("at %s %q leads, paused with %q: %v", id, n.Leader().Token, st.PausedWith, err)
-		}
-	}
 }

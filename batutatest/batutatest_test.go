@@ -12,7 +12,6 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/batutatest"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 // Five nodes in one process: killed, cut, healed and started again by calls; what they
@@ -146,34 +145,6 @@ func ExampleNew() {
 		fmt.Println(c.Node("3").IsLeader())
 		c.Heal()
 		c.Agree("3")
-	})
-}
-
-// A quorum needs no directory by hand, and keeps what it has stored over a kill.
-func TestAQuorum(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := batutatest.New(t, 3, func(cfg *batuta.Config) { cfg.Algorithm = quorum.New() })
-		c.StartAll()
-		var first batuta.Token
-		for v := range c.Node("1").Watch(t.Context()) {
-			if first = v.Token; first.Defined() {
-				break
-			}
-		}
-		killed := first.Leader.ID
-		c.Kill(killed)
-		time.Sleep(time.Minute)
-		c.Start(killed)
-		time.Sleep(time.Minute)
-		now := c.Agree(c.Node(killed).Leader().Token.Leader.ID)
-		if !now.Above(first) {
-			t.Errorf("%v leads after %v", now, first)
-		}
-		n := c.Join()
-		if n.ID() != "4" {
-			t.Errorf("the newcomer is %s", n.ID())
-		}
-		c.Agree(now.Leader.ID)
 	})
 }
 

@@ -10,7 +10,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/batutatest"
-	"github.com/batuta-dev/batuta/quorum"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/testkit/nodetest"
 )
 
 // silence is T at the default times.
@@ -62,99 +63,8 @@ func TestAFrozenLeaderIsReplaced(t *testing.T) {
 	})
 }
 
-// A freeze that is shorter than T changes nothing: what was sent meanwhile waits on open connections.
 func TestAShortFreezeIsBorne(t *testing.T) {
-	for name, algorithm := range map[string]func() batuta.Algorithm{
-		"bully": nil, "quorum": func() batuta.Algorithm { return quorum.New() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := batutatest.New(t, 3, func(cfg *batuta.Config) {
-					if algorithm != nil {
-						cfg.Algorithm = algorithm()
-					}
-				})
-				c.StartAll()
-				time.Sleep(5 * time.Second)
-				id := c.Node("1").Leader().Token.Leader.ID
-				token := c.Agree(id)
-				for _, frozen := range []batuta.ID{"1", "2", "3"} {
-					events := c.Node(frozen).Events(t.Context())
-					var seen []batuta.Event
-					go func() {
-						for e := range events {
-							seen = append(seen, e)
-						}
-					}()
-					c.Freeze(frozen)
-					time.Sleep(silence / 4)
-					c.Thaw(frozen)
-					time.Sleep(5 * time.Second)
-					if now := c.Agree(id); now != token {
-						t.Errorf("a short freeze of %s changed %v to %v", frozen, token, now)
-					}
-					synctest.Wait()
-					for _, e := range seen {
-						if e.Kind == batuta.EventLost || e.State == batuta.StateDown {
-							t.Errorf("%s: %+v", frozen, e)
-						}
-					}
-				}
-			})
-		})
-	}
-}
-
-// Under a quorum a frozen leader is past its lease before the next one leads, whatever its loop does,
-// and its fence is the lower one. Its work is cancelled only by the thaw.
-func TestTheLeaseOfAFrozenLeaderEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := batutatest.New(t, 3, func(cfg *batuta.Config) { cfg.Algorithm = quorum.New() })
-		c.StartAll()
-		held := make(chan *batuta.Held, 3)
-		for _, id := range []batuta.ID{"1", "2", "3"} {
-			go func() {
-				if h, err := batuta.Acquire(t.Context(), c.Node(id)); err == nil {
-					held <- h
-				}
-			}()
-		}
-		old := <-held
-		id := old.Token.Leader.ID
-		began := time.Now()
-		c.Freeze(id)
-		for old.Valid() {
-			time.Sleep(time.Millisecond)
-		}
-		if len(held) > 0 {
-			t.Error("two members lead at the same time")
-		}
-		if took := time.Since(began); took > silence {
-			t.Errorf("the lease lasted for %v, more than %v", took, silence)
-		}
-		next := <-held
-		if took := time.Since(began); took > 3*silence {
-			t.Errorf("the next member led after %v", took)
-		}
-		time.Sleep(5 * time.Second)
-		if old.Context().Err() != nil {
-			t.Error("a frozen loop cancelled its work")
-		}
-		oldFence, _ := old.Fence()
-		if fence, ok := next.Fence(); !ok || fence <= oldFence {
-			t.Errorf("fence %d, %v follows %d", fence, ok, oldFence)
-		}
-		c.Thaw(id)
-		<-old.Context().Done()
-		if lost := new(batuta.LostError); !errors.As(context.Cause(old.Context()), &lost) {
-			t.Errorf("its work ends by %v", context.Cause(old.Context()))
-		}
-		if now := c.Agree(next.Token.Leader.ID); now != next.Token {
-			t.Errorf("%v leads, want %v", now, next.Token)
-		}
-		old.Release()
-		next.Release()
-	})
+	nodetest.ShortFreeze(t, func() batuta.Algorithm { return bully.New() })
 }
 
 // A frozen member can be killed; the test's end thaws the rest.
@@ -181,7 +91,7 @@ func TestTheEndOfAFrozenMember(t *testing.T) {
 func ExampleCluster_Freeze() {
 	var t *testing.T // the test's own
 	synctest.Test(t, func(t *testing.T) {
-		c := batutatest.New(t, 3, func(cfg *batuta.Config) { cfg.Algorithm = quorum.New() })
+		c := batutatest.New(t, 3)
 		c.StartAll()
 		old, err := batuta.Acquire(t.Context(), c.Node("3"))
 		if err != nil {

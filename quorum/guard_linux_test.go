@@ -1,4 +1,4 @@
-package batutaguard_test
+package quorum_test
 
 import (
 	"bufio"

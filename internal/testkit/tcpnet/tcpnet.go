@@ -1,0 +1,76 @@
+// Package tcpnet is TCP on a port that is bound already. All of it can end at once, as when the kernel
+// ends a process.
+package tcpnet
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/batuta-dev/batuta/internal/net/transport"
+)
+
+// Host is a process's side of the network: its listener, which is its Listen, and its connections.
+type Host struct {
+	listener net.Listener
+
+	mu    sync.Mutex
+	dead  bool
+	conns []net.Conn
+}
+
+// Bind returns a host that listens at addr; port 0 is any free port.
+func Bind(addr string) (*Host, error) {
+	l, err := transport.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{listener: l}, nil
+}
+
+// Listen returns the host as its own listener.
+func (h *Host) Listen(string) (net.Listener, error) { return h, nil }
+
+// Addr returns the address that is bound.
+func (h *Host) Addr() net.Addr { return h.listener.Addr() }
+
+// Close ends the listener.
+func (h *Host) Close() error { return h.listener.Close() }
+
+// Accept waits for a connection.
+func (h *Host) Accept() (net.Conn, error) {
+	c, err := h.listener.Accept()
+	return h.keep(c, err)
+}
+
+// Dial connects to addr.
+func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := transport.Dial(ctx, addr)
+	return h.keep(c, err)
+}
+
+func (h *Host) keep(c net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dead {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	h.conns = append(h.conns, c)
+	return c, nil
+}
+
+// Kill ends all of it.
+func (h *Host) Kill() {
+	h.listener.Close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = true
+	for _, c := range h.conns {
+		c.(*net.TCPConn).SetLinger(0) // a reset, as from a process with unread data
+		c.Close()
+	}
+}
