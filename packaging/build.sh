@@ -10,7 +10,7 @@ to=$(pwd)
 cd "$(dirname "$0")/.."
 commit=github.com/batuta-dev/batuta/internal/command/floor.commit=$(git rev-parse HEAD 2>/dev/null || echo unknown) # what "batuta bench" reports
 mkdir -p build/man build/completion
-GOARCH='' go generate ./internal/lab # the simulator of "batuta lab", which the program carries
+GOARCH='' go generate ./internal/command/lab # the simulator of "batuta lab", which the program carries
 GOOS=linux CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$VERSION -X $commit" -o build/batuta ./cmd/batuta
 GOARCH='' go run ./cmd/batuta man build/man
 GOARCH='' go run ./cmd/batuta completion bash > build/completion/batuta.bash

@@ -61,7 +61,7 @@ for platform in "${platforms[@]}"; do
 	if [ "$os" = linux ]; then
 		(cd "$out" && ../../../packaging/build.sh "$version" "$arch")
 	else
-		GOOS='' GOARCH='' go generate ./internal/lab
+		GOOS='' GOARCH='' go generate ./internal/command/lab
 		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version -X $commit" -o build/batuta ./cmd/batuta
 	fi
 	for program in "${programs[@]}"; do

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/spf13/cobra"

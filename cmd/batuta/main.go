@@ -14,8 +14,8 @@ import (
 	_ "time/tzdata" // CRON_TZ names zones on machines and in images that have none
 
 	"github.com/batuta-dev/batuta/cmd/batuta/internal/simulate"
-	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/ask"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/initial"

@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/api/joblist":          {"internal/api/reply"},
 	"internal/api/journal":          {},
 	"internal/api/reply":            {"internal/web"},
-	"internal/algorithm":            {"election", "election/bully", "election/ring", "quorum"},
+	"internal/command/algorithm":    {"election", "election/bully", "election/ring", "quorum"},
 	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/work/jobs", "internal/command/lock", "internal/net/security", "quorum"},
 	"internal/command/checking":     {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
 	"internal/command/cli":          {"election", "internal/api", "internal/api/access", "internal/work/hooks", "internal/work/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
@@ -104,7 +104,7 @@ var mayImport = map[string][]string{
 	"internal/work/run":             {"", "election", "internal/clock", "internal/work/schedule", "internal/work/systemd", "internal/core/attest", "internal/net/transport"},
 	"internal/work/run/*":           {},
 	"internal/work/schedule":        {"", "election"},
-	"cmd/batuta/internal/simulate":  {"election", "election/ring", "superpeer", "internal/algorithm", "internal/command/cli", "internal/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "cmd/batuta/internal/live"},
+	"cmd/batuta/internal/simulate":  {"election", "election/ring", "superpeer", "internal/command/algorithm", "internal/command/cli", "internal/command/lab", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab", "cmd/batuta/internal/live"},
 	"internal/work/systemd":         {},
 	"internal/command/vip":          {},
 	"cmd/batuta":                    {"*"},
@@ -121,8 +121,8 @@ var mayImport = map[string][]string{
 	"superpeer/superpeertest":  {},
 	"internal/superpeer/lab":   {"internal/superpeer", "internal/superpeer/coordinate"},
 	"cmd/batuta/internal/live": {"superpeer", "internal/superpeer", "superpeer/superpeertest", "internal/superpeer/lab"},
-	"internal/lab":             {"internal/web"},
-	"internal/lab/*":           {"election", "internal/lab", "internal/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
+	"internal/command/lab":     {"internal/web"},
+	"internal/command/lab/*":   {"election", "internal/command/lab", "internal/command/algorithm", "internal/command/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
 
 	// Tests and examples.
 	"internal/testkit/browsertest": {},

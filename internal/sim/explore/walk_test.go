@@ -3,19 +3,25 @@ package explore_test
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
+// bullies makes members of Bully.
+func bullies(string, string) (func() election.Algorithm, error) {
+	return func() election.Algorithm { return bully.New() }, nil
+}
+
 // A walk reaches the states that a search reaches, and its scripts play.
 func TestAWalkReachesWhatASearchReaches(t *testing.T) {
 	c := explore.Config{Algorithm: "bully", Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true}
-	r, err := explore.Search(t.Context(), algorithm.Maker, c)
+	r, err := explore.Search(t.Context(), bullies, c)
 	if err != nil || r.Violation != nil {
 		t.Fatal(err, r.Violation)
 	}
-	w, err := explore.NewWalk(algorithm.Maker, c)
+	w, err := explore.NewWalk(bullies, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +38,12 @@ func TestAWalkReachesWhatASearchReaches(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if _, err := explore.Play(s, algorithm.Maker, nil); err != nil {
+		if _, err := explore.Play(s, bullies, nil); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
 	c.States = 100
-	if w, err = explore.NewWalk(algorithm.Maker, c); err != nil {
+	if w, err = explore.NewWalk(bullies, c); err != nil {
 		t.Fatal(err)
 	}
 	if walked = w.Grow(200); walked.States != 100 || !walked.Cut {

@@ -4,7 +4,8 @@ module github.com/batuta-dev/batuta/internal/testkit/browsertest
 go 1.26.0
 
 require (
-	github.com/batuta-dev/batuta v0.0.0
+	github.com/batuta-dev/batuta v0.1.0
+	github.com/batuta-dev/batuta/internal/command v0.1.0
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
 	github.com/chromedp/chromedp v0.14.2
 )
@@ -39,4 +40,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/batuta-dev/batuta => ../../..
+replace (
+	github.com/batuta-dev/batuta v0.1.0 => ../../..
+	github.com/batuta-dev/batuta/internal/command v0.1.0 => ../../command
+)

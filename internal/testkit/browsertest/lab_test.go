@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"

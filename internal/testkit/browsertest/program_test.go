@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/lab"
+	"github.com/batuta-dev/batuta/internal/command/lab"
 )
 
 var dir string // for what is built

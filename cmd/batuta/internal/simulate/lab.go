@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/lab"
+	"github.com/batuta-dev/batuta/internal/command/lab"
 )
 
 type labCommand struct {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/lab/player"
+	"github.com/batuta-dev/batuta/internal/command/lab/player"
 )
 
 const crash = "members 1 2 3\nseed 7\nrun 1s\ncrash 3\nagree\nexpect leader 2\n"

@@ -1,7 +1,7 @@
 package player
 
 import (
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 )
 

@@ -18,7 +18,7 @@ import (
 )
 
 // program is the simulator's package.
-const program = "github.com/batuta-dev/batuta/internal/lab/wasm"
+const program = "github.com/batuta-dev/batuta/internal/command/lab/wasm"
 
 // Build compiles the simulator and gives it compressed, with the script of the go
 // command's own version that loads it. It needs the go command and batuta's source.
@@ -32,11 +32,16 @@ func Build(ctx context.Context) (map[string][]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	build := []string{"build", "-trimpath", "-ldflags=-s -w", "-gcflags=all=-l"} // not inlined it is smaller by 100 kB, and no slower
+	modules, err := modulesAt(source, dir)
+	if err != nil {
+		return nil, err
+	}
+	build := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-gcflags=all=-l"} // not inlined it is smaller by 100 kB, and no slower
+	build = append(build, modules.flags...)
 	files := map[string][]byte{}
 	for name, of := range map[string][2]string{simulator: {"-tags=noquorum", program}, simulatorOfQuorum: {"-tags=", program}, simulatorOfSuperpeers: {"-tags=", program + "/superpeers"}} {
 		out := filepath.Join(dir, name)
-		if _, err := goCommand(ctx, source, append(slices.Clip(build), of[0], "-o", out, of[1])...); err != nil {
+		if _, err := goCommand(ctx, source, modules.work, append(slices.Clip(build), of[0], "-o", out, of[1])...); err != nil {
 			return nil, err
 		}
 		code, err := os.ReadFile(out)
@@ -45,7 +50,7 @@ func Build(ctx context.Context) (map[string][]byte, error) {
 		}
 		files[name] = web.Compressed(whole(code), gzip.BestCompression)
 	}
-	root, err := goCommand(ctx, source, "env", "GOROOT")
+	root, err := goCommand(ctx, source, "off", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
@@ -62,19 +67,44 @@ func sourceDir(ctx context.Context) (string, error) {
 			return dir, nil
 		}
 	}
-	dir, err := goCommand(ctx, ".", "list", "-f", "{{.Dir}}", program)
+	dir, err := goCommand(ctx, ".", os.Getenv("GOWORK"), "list", "-f", "{{.Dir}}", program)
 	if err != nil {
 		return "", errors.New("this program neither carries it nor finds batuta's source: use a release, install it again with \"go install\", or run \"go run ./cmd/batuta lab\" in a checkout")
 	}
 	return dir, nil
 }
 
-// goCommand runs the go command for the browser and gives what it prints.
-func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+// modules is where the go command finds batuta's modules: in the workspace work, or by flags.
+type modules struct {
+	work  string
+	flags []string
+}
+
+// modulesAt finds those of the source: in a checkout by its go.work, in the module cache by a copy of go.mod in dir,
+// which gets the sums of all of batuta's modules.
+func modulesAt(source, dir string) (modules, error) {
+	work := filepath.Join(source, "..", "..", "..", "go.work")
+	if _, err := os.Stat(work); err == nil {
+		return modules{work: work}, nil
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(source, "..", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			return modules{}, err
+		}
+	}
+	return modules{work: "off", flags: []string{"-mod=mod", "-modfile=" + filepath.Join(dir, "go.mod")}}, nil
+}
+
+// goCommand runs the go command for the browser, in a workspace, and gives what it prints.
+func goCommand(ctx context.Context, dir, work string, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
-	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWORK="+work, "CGO_ENABLED=0")
 	if err := cmd.Run(); err != nil {
 		said := strings.TrimSpace(errs.String())
 		if said == "" {

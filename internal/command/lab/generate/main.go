@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/batuta-dev/batuta/internal/lab"
+	"github.com/batuta-dev/batuta/internal/command/lab"
 )
 
 func main() {

@@ -3,7 +3,7 @@
 // Command wasm is the lab's simulator for a browser: it sets the global object batuta,
 // and the functions of that object take and return text, JSON if it is more than a line.
 //
-//	GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w' ./internal/lab/wasm
+//	GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w' ./internal/command/lab/wasm
 package main
 
 import (
@@ -12,9 +12,9 @@ import (
 	"syscall/js"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/algorithm"
-	"github.com/batuta-dev/batuta/internal/lab/player"
-	"github.com/batuta-dev/batuta/internal/lab/wasm/page"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/lab/player"
+	"github.com/batuta-dev/batuta/internal/command/lab/wasm/page"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"

@@ -3,7 +3,7 @@ package player_test
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/lab/player"
+	"github.com/batuta-dev/batuta/internal/command/lab/player"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/lab/player/overlay"
+	"github.com/batuta-dev/batuta/internal/command/lab/player/overlay"
 	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 )
 

@@ -3,7 +3,7 @@ package player
 import (
 	"context"
 
-	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/sim"
 )
 

@@ -3,7 +3,7 @@ package player_test
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/lab/player"
+	"github.com/batuta-dev/batuta/internal/command/lab/player"
 )
 
 // What runs out is that of the members' own cores: T of a follower ends when it suspects, and a

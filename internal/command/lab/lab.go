@@ -6,7 +6,7 @@
 // built lies in the repository, and nothing can be out of date. A release has no source
 // beside it; it is built with
 //
-//	go generate ./internal/lab && go build -tags lab ./cmd/batuta
+//	go generate ./internal/command/lab && go build -tags lab ./cmd/batuta
 //
 // and carries the simulator within.
 package lab

@@ -6,8 +6,8 @@ package main
 import (
 	"syscall/js"
 
-	"github.com/batuta-dev/batuta/internal/lab/player/overlay"
-	"github.com/batuta-dev/batuta/internal/lab/wasm/page"
+	"github.com/batuta-dev/batuta/internal/command/lab/player/overlay"
+	"github.com/batuta-dev/batuta/internal/command/lab/wasm/page"
 )
 
 // shown is the overlay that is looked at.
