@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/batuta-dev/batuta v0.1.0
+	github.com/batuta-dev/batuta/internal/superpeer v0.1.0
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/hashicorp/memberlist v0.6.0 // 0.7 needs go-metrics 0.7, with which raft up to 1.7 does not build
 )

@@ -6,6 +6,7 @@ go 1.26.0
 require (
 	github.com/batuta-dev/batuta v0.1.0
 	github.com/batuta-dev/batuta/internal/command v0.1.0
+	github.com/batuta-dev/batuta/internal/superpeer v0.1.0
 	github.com/batuta-dev/batuta/superpeer v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rogpeppe/go-internal v1.16.0

@@ -21,13 +21,8 @@ var required = []string{
 	"golang.org/x/text",
 
 	// These leave it.
-	"github.com/armon/go-metrics",
 	"github.com/beorn7/perks",
 	"github.com/cespare/xxhash/v2",
-	"github.com/hashicorp/go-immutable-radix",
-	"github.com/hashicorp/go-metrics",
-	"github.com/hashicorp/golang-lru",
-	"github.com/hashicorp/serf",
 	"github.com/klauspost/cpuid/v2",
 	"github.com/munnerz/goautoneg",
 	"github.com/netresearch/go-cron",

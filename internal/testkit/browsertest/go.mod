@@ -6,6 +6,7 @@ go 1.26.0
 require (
 	github.com/batuta-dev/batuta v0.1.0
 	github.com/batuta-dev/batuta/internal/command v0.1.0
+	github.com/batuta-dev/batuta/internal/superpeer v0.1.0
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
 	github.com/chromedp/chromedp v0.14.2
 )
@@ -43,4 +44,5 @@ require (
 replace (
 	github.com/batuta-dev/batuta v0.1.0 => ../../..
 	github.com/batuta-dev/batuta/internal/command v0.1.0 => ../../command
+	github.com/batuta-dev/batuta/internal/superpeer v0.1.0 => ../../superpeer
 )
