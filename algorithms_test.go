@@ -10,7 +10,7 @@ import (
 
 func newBully() batuta.Algorithm { return bully.New() }
 
-// The tests of package nodetest with Bully. Package quorum has them with a quorum.
+// The tests of package nodetest with Bully. Directory quorum/nodes has them with a quorum.
 
 func TestAcquire(t *testing.T)                      { nodetest.Acquire(t, newBully) }
 func TestAcquireLost(t *testing.T)                  { nodetest.AcquireLost(t, newBully) }

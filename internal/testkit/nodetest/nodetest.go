@@ -1,5 +1,5 @@
 // Package nodetest has the tests of a node that pass under every algorithm. The root package runs them
-// with Bully, and package quorum with a quorum: the library's module does not import quorum.
+// with Bully, and quorum/nodes with a quorum: the library's module does not import quorum.
 package nodetest
 
 import (

@@ -1,4 +1,6 @@
-package quorum_test
+// Package nodes_test runs nodes of a quorum, with goroutines, connections and real processes; package quorum
+// itself only computes.
+package nodes_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package quorum_test
+package nodes_test
 
 import (
 	"context"
