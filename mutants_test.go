@@ -11,7 +11,7 @@ import (
 )
 
 // mutants are the runtime with one thing wrong each, and the test of the same package
-// that must see it. What the lab sees has mutants of its own, in internal/sim.
+// that must see it. What the lab sees has mutants of its own, in quorum/simtest.
 var mutants = []mutant.Mutant{
 	{Name: "Watch drops a view", File: "watch.go",
 		Old: "return ev.Kind == EventLeader || ev.Kind == EventLost || ",

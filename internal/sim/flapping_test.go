@@ -39,7 +39,7 @@ func TestAFlappingFollowerCostsNoLeader(t *testing.T) {
 							algorithm, seed, pattern.cuts, fault, pattern.period/2, pattern.period/2, pattern.cuts)
 						s, err := scenario.Parse("flapping", text)
 						if err == nil {
-							_, err = sim.Play(s, anyMaker, nil)
+							_, err = sim.Play(s, maker, nil)
 						}
 						if err != nil {
 							t.Fatalf("%v\n%s", err, text)

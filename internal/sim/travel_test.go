@@ -23,7 +23,7 @@ func TestWhatIsSaidTravels(t *testing.T) {
 		c := sim.SoakConfig{Algorithm: algorithm, Draws: draw.Kinds(), Faults: faults}
 		for seed := range fulltest.Size[uint64](8, 200) {
 			fault := ""
-			_, err := sim.Play(c.Schedule(seed+1), anyMaker, func(e trace.Entry) {
+			_, err := sim.Play(c.Schedule(seed+1), maker, func(e trace.Entry) {
 				if e.What != "sends" || fault != "" {
 					return
 				}

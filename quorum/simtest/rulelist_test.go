@@ -1,4 +1,4 @@
-package sim_test
+package simtest_test
 
 import (
 	"slices"

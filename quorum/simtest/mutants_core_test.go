@@ -1,4 +1,4 @@
-package sim_test
+package simtest_test
 
 var coreMutants = []wrong{
 	{"announces before it has saved", "internal/core/machine/leadership.go", "\tnewest := m.disk.Write(m.tenure.Held(), m.tenure.Next())", "\tnewest := m.disk.Write(m.tenure.Held(), m.tenure.Next())\n\tif m.tenure.Next().Defined() {\n\t\tm.install()\n\t}\n", "soak bully 1:500: a token is on disk before any message or watcher has it"},

@@ -1,8 +1,11 @@
-package sim_test
+// Package simtest_test has the tests of the simulator that need a quorum: mutants of all cores, the rules that
+// they break, and what a quorum has of its own.
+package simtest_test
 
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path"
@@ -41,6 +44,8 @@ func mutants() (all []mutant.Mutant) {
 
 // wrong is a mutant in the tables.
 type wrong struct{ Name, File, Old, New, By string }
+
+var update = flag.Bool("update", false, "write the tables into their pages")
 
 // TestMutants breaks the core in single ways and demands that what is said to catch
 // each does. When it does not, everything else is tried and told.
@@ -135,7 +140,7 @@ func (h *hunt) caughtBy(by string) bool {
 	if words := strings.Fields(by); words[0] == "test" {
 		return h.fails(words[1], "-test.run=^"+words[2]+"$", limit) != ""
 	}
-	cmd, err := h.joined.Command(h.Context(), h.mutant, "./internal/sim", "-test.run=^TestHunt$", "-test.v", limit)
+	cmd, err := h.joined.Command(h.Context(), h.mutant, "./quorum/simtest", "-test.run=^TestHunt$", "-test.v", limit)
 	if err != nil {
 		h.Fatal(err)
 	}

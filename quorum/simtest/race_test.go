@@ -1,6 +1,6 @@
 //go:build race
 
-package sim_test
+package simtest_test
 
 // raced: the race detector slows everything down tenfold.
 const raced = true

@@ -1,4 +1,4 @@
-package sim_test
+package simtest_test
 
 var ringMutants = []wrong{
 	{"rings: accept absurd round numbers", "election/ring/ring.go", "return number > 0 && number <= min(election.MaxEpoch, r.round.Number+maxLeap)", "return number > 0", "test election/ring TestAbsurdRoundsAreNotBelieved"},

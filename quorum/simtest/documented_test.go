@@ -1,4 +1,4 @@
-package sim_test
+package simtest_test
 
 import (
 	"testing"
@@ -10,5 +10,5 @@ import (
 // marks with what it should have; -update writes that.
 func documented(t *testing.T, file, name, want string) {
 	t.Helper()
-	page.Hold(t, "../../"+file, map[string]string{name: want}, *update, "go test ./internal/sim -run "+t.Name()+" -update")
+	page.Hold(t, "../../"+file, map[string]string{name: want}, *update, "go test ./quorum/simtest -run "+t.Name()+" -update")
 }

@@ -1,4 +1,4 @@
-package sim_test
+package simtest_test
 
 var quorumMutants = []wrong{
 	{"quorum: takes the lead although the cluster is paused", "quorum/heirs.go", "\tcase c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):", "\tcase false:", "scenario quorum/testdata/pause.txt"},
@@ -38,7 +38,7 @@ var quorumMutants = []wrong{
 	{"quorum: a leadership that never began drains", "quorum/core.go", "\t\tc.unview(election.CauseResigned)\n\t\tif c.working {\n\t\t\tc.drains = true\n\t\t\treturn\n\t\t}\n\t}\n", "\t\tc.unview(election.CauseResigned)\n\t}\n\tif c.working {\n\t\tc.drains = true\n\t\treturn\n\t}\n", "scenario quorum/testdata/never_began.txt"},
 	{"quorum: answers wait for a disk that hangs", "quorum/messages.go", "if c.disk.Unusable() && slices.Contains(answeredFromDisk", "if false && slices.Contains(answeredFromDisk", "scenario quorum/testdata/hung_follower.txt"},
 	{"quorum: every heartbeat is answered by raft too", "quorum/follower.go", "if known := st.GetTerm() == b.term", "if known := false && st.GetTerm() == b.term", "test quorum TestAMemberKeepsNoAnswersForADiskThatHangs"},
-	{"quorum: a lease outlasts the promises", "quorum/quorum.go", "\treturn t - time.Duration(float64(t)*a.drift) - margin(t)", "\treturn 2 * t", "test internal/sim/explore TestEveryOrderOfAQuorum"},
+	{"quorum: a lease outlasts the promises", "quorum/quorum.go", "\treturn t - time.Duration(float64(t)*a.drift) - margin(t)", "\treturn 2 * t", "test quorum/simtest TestEveryOrderOfAQuorum"},
 	{"quorum: forgets in a restart which members vote", "quorum/disk.go", " && !c.forgetful(ready.CommittedEntries) {", " {", "scenario quorum/testdata/grown_power_cut.txt"},
 	{"quorum: writes again what is on disk", "quorum/replica.go", " && e.GetIndex() > c.safe })", " })", "scenario quorum/testdata/slow_disk_knows.txt"},
 	{"quorum: keeps to itself how far the log is committed", "quorum/core.go", "\t\tc.tellCommitted(c.Standing())\n", "", "scenario quorum/testdata/observer_knows.txt"},

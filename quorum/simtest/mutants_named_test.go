@@ -1,4 +1,4 @@
-package sim_test
+package simtest_test
 
 var namedMutants = []wrong{
 	{"named: a frame does not count as received from its sender", "internal/core/named/core.go", "election.Event{Kind: election.Woke, Peer: msg.From}", "election.Event{Kind: election.Woke}", "scenario election/bully/testdata/two_hold_a_seat.txt"},

@@ -1,18 +1,11 @@
-package explore_test
+package simtest_test
 
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
-	"github.com/batuta-dev/batuta/quorum"
 )
-
-// quorums makes members of a quorum.
-func quorums(string, string) (func() election.Algorithm, error) {
-	return func() election.Algorithm { return quorum.New(quorum.WithTakeover(quorum.TakeoverLease)) }, nil
-}
 
 // Three members of a quorum, and every order of what may befall them, to the end.
 func TestEveryOrderOfAQuorum(t *testing.T) {
@@ -35,7 +28,7 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 	}
 	for _, s := range searches {
 		s.c.Algorithm, s.c.Nodes = "quorum", 3
-		r, err := explore.Search(t.Context(), quorums, s.c)
+		r, err := explore.Search(t.Context(), anyMaker, s.c)
 		switch {
 		case err != nil:
 			t.Fatal(err)

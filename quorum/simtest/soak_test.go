@@ -1,0 +1,15 @@
+package simtest_test
+
+import (
+	"testing"
+
+	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+)
+
+// TestSoakTelling: members of a quorum publish now this and now that.
+func TestSoakTelling(t *testing.T) {
+	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](150, 400),
+		Faults: append(sim.SoakFaults(), sim.TellingFaults()...)})
+}
