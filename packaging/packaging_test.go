@@ -456,7 +456,7 @@ func TestLoadBalancers(t *testing.T) {
 	}
 }
 
-// What GitHub runs exists here: a workflow only calls scripts of the tree, and Dependabot knows each module.
+// What GitHub runs exists here: a workflow only calls scripts of the tree.
 func TestGitHubRunsWhatIsHere(t *testing.T) {
 	for _, path := range []string{"ci", "release"} {
 		doc := documents(t, "../.github/workflows/"+path+".yml")[0]
@@ -472,16 +472,5 @@ func TestGitHubRunsWhatIsHere(t *testing.T) {
 	}
 	for _, path := range []string{"bug", "idea", "config"} {
 		documents(t, "../.github/ISSUE_TEMPLATE/"+path+".yml")
-	}
-	modules, err := exec.Command("git", "ls-files", "--full-name", ":(top)*go.mod").Output()
-	if err != nil {
-		t.Skip(err)
-	}
-	known := read(t, "../.github/dependabot.yml")
-	for _, file := range strings.Fields(string(modules)) {
-		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), ".")
-		if filepath.Base(file) == "go.mod" && !strings.Contains(dir, "kubetest") && !strings.Contains(known, `"/`+strings.Trim(dir, "/")+`"`) {
-			t.Errorf("Dependabot looks after no module in %q", dir)
-		}
 	}
 }
