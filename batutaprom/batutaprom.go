@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutaprom/exposition"
 	"github.com/batuta-dev/batuta/internal/api"
 )
 
@@ -28,5 +29,5 @@ func New(node *batuta.Node) prometheus.Collector {
 	if node == nil {
 		panic("batutaprom: nil node: give what batuta.Start has returned")
 	}
-	return api.NewCollector(node, "")
+	return exposition.Collector(api.Metrics(node, "")...)
 }

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/batuta-dev/batuta v0.1.0
+	github.com/batuta-dev/batuta/batutaprom v0.1.0
 	github.com/batuta-dev/batuta/internal/command v0.1.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/google/uuid v1.6.0

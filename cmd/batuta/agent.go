@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutaprom/exposition"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -248,6 +249,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 		a.address = cli.Shown(operating)
 		server = api.NewServer(jobs.Node{Node: a.node, Book: a.book}, a.address, version(), a.log, apiNames(a.flags.httpHosts, a.flags.http, a.flags.security.httpAdvertise)...)
 		server.Authorize(a.tokens)
+		server.Expose(exposition.Handler)
 		server.Reserve(a.job.has)
 		server.Jobs(a.book)
 		if health != nil {
@@ -272,7 +274,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 		ends = append(ends, server.Close)
 	}
 	if health != nil {
-		checks := api.NewHealthServer(a.node, version(), a.log, server)
+		checks := api.NewHealthServer(a.node, version(), a.log, server, exposition.Handler)
 		go func() {
 			if err := checks.Serve(health); err != nil {
 				a.log.Error("health checks are not answered any more", "error", err)

@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/batuta-dev/batuta v0.1.0
+	github.com/batuta-dev/batuta/batutaprom v0.1.0
 	github.com/batuta-dev/batuta/internal/command v0.1.0
 	github.com/batuta-dev/batuta/internal/superpeer v0.1.0
 	github.com/batuta-dev/batuta/superpeer v0.1.0

@@ -34,6 +34,7 @@ func serveTo(t *testing.T, l net.Listener, lines string) {
 	n, _ := startNode(t, "1")
 	awaitLead(t, n, "default", "1")
 	s := api.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	s.Expose(shown)
 	s.Authorize(tokens)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(t.Context()) })

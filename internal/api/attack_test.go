@@ -48,6 +48,7 @@ func guarded(t *testing.T) (n *fakeNode, addr, path string, tokens *access.Token
 	}
 	log = &safeBuffer{}
 	s := api.NewServer(n, l.Addr().String(), "v1", slog.New(slog.NewTextHandler(log, nil)))
+	s.Expose(shown)
 	s.Authorize(tokens)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(context.Background()) })
@@ -188,6 +189,7 @@ func TestWithHealthElsewhereEverythingNeedsAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := api.NewServer(&fakeNode{view: viewOf("3", 8), done: make(chan struct{})}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	s.Expose(shown)
 	s.Authorize(tokens)
 	s.HealthElsewhere()
 	go s.Serve(l)
@@ -290,7 +292,7 @@ func TestHealthNamesNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := api.NewHealthServer(n, "v1", slog.New(slog.DiscardHandler), nil)
+	s := api.NewHealthServer(n, "v1", slog.New(slog.DiscardHandler), nil, shown)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	for path, want := range map[string]int{"/leader": 503, "/healthz": 200, "/readyz": 200,
@@ -330,6 +332,7 @@ func TestFailedHandshakesOfTLSAreCounted(t *testing.T) {
 	}
 	addr, log := l.Addr().String(), &safeBuffer{}
 	s := api.NewServer(&fakeNode{view: viewOf("3", 8), done: make(chan struct{})}, addr, "v1", slog.New(slog.NewTextHandler(log, nil)))
+	s.Expose(shown)
 	go s.Serve(tls.NewListener(l, serving.Config()))
 	t.Cleanup(func() { s.Close(context.Background()) })
 

@@ -33,6 +33,7 @@ func startNode(t *testing.T, id string, join ...string) (n *batuta.Node, at stri
 		t.Fatal(err)
 	}
 	s := api.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	s.Expose(shown)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	return n, l.Addr().String()

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "time"
 
 // Routes are the calls that the API takes, each "METHOD /path".
 func (s *Server) Routes() []string {
@@ -19,6 +15,3 @@ func (s *Server) Routes() []string {
 func (s *Server) GatherWithin(whole, each time.Duration) {
 	s.gatherer.whole, s.gatherer.each = whole, each
 }
-
-// Collectors are those of batuta's own metrics.
-func (s *Server) Collectors() []prometheus.Collector { return s.collectors() }

@@ -78,7 +78,7 @@ func TestAFloodOfRequestsIsAFewLinesOfTheLog(t *testing.T) {
 			api.NewServer(node(), "127.0.0.1:1", "v1", log).Serve(l)
 		}},
 		{"a member's health listener", 0, func(l net.Listener, log *slog.Logger) {
-			api.NewHealthServer(node(), "v1", log, nil).Serve(l)
+			api.NewHealthServer(node(), "v1", log, nil, shown).Serve(l)
 		}},
 		{"a super peer's API", 3, func(l net.Listener, log *slog.Logger) {
 			h, _ := api.Guarded(http.NotFoundHandler(), tokens, log)

@@ -10,27 +10,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
+	"github.com/batuta-dev/batuta/internal/api/metric"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
-// refusals count refused requests.
-type refusals struct{ *prometheus.CounterVec }
-
-func newRefusals() refusals {
-	r := refusals{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "batuta_http_requests_refused_total",
-		Help: "HTTP requests refused, by reason: host, origin, token, role; or connections: tls."}, []string{"reason"})}
-	for _, reason := range []string{"host", "origin", "token", "role", "tls"} {
-		r.WithLabelValues(reason)
-	}
-	return r
+// newRefusals counts refused requests.
+func newRefusals() *metric.Counts {
+	return metric.NewCounts("batuta_http_requests_refused_total", "HTTP requests refused, by reason: host, origin, token, role; or connections: tls.",
+		"reason", "host", "origin", "token", "role", "tls")
 }
-
-func (r refusals) count(reason string) { r.WithLabelValues(reason).Inc() }
 
 // connectionErrors handles an HTTP server's errors about connections. A client that fails the TLS
 // handshake is refused; a client that disconnects before it sends anything has only checked whether
@@ -48,7 +39,7 @@ func (e connectionErrors) Write(line []byte) (int, error) {
 	from, why, _ := strings.Cut(who, ": ")
 	host, _, _ := net.SplitHostPort(from)
 	e.s.refusals.Warn(e.s.log, host, "tls", "HTTP connection refused", "from", from, "reason", "tls", "error", election.Shown(why))
-	e.s.refused.count("tls")
+	e.s.refused.Inc("tls")
 	return len(line), nil
 }
 
@@ -168,7 +159,7 @@ func (w bare) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse counts a refused request, and logs it as [refusal.Log] allows.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason, words string) {
-	s.refused.count(reason)
+	s.refused.Inc(reason)
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	s.refusals.Warn(s.log, host, reason, "HTTP request refused", "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath(), "reason", reason)
 	reply.Fail(w, code, "%s", words)

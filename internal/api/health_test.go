@@ -31,11 +31,12 @@ func TestHealthServerHasMetrics(t *testing.T) {
 			}
 			if withAPI {
 				server = api.NewServer(n, "", "v1", log)
+				server.Expose(shown)
 				server.HealthElsewhere()
 				go server.Serve(listen())
 				defer server.Close(t.Context())
 			}
-			s, l := api.NewHealthServer(n, "v1", log, server), listen()
+			s, l := api.NewHealthServer(n, "v1", log, server, shown), listen()
 			go s.Serve(l)
 			defer s.Close(t.Context())
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

@@ -47,6 +47,7 @@ func TestAPageThatRebindsItsNameIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := api.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler), "batuta-0.Batuta", "proxy.example.")
+	s.Expose(shown)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(t.Context()) })
 	addr := l.Addr().String()

@@ -4,12 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/batuta-dev/batuta/internal/api"
@@ -27,7 +25,7 @@ func TestReferenceOfTheAPI(t *testing.T) {
 	d := reference{doc.Content[0]}
 	const again = "go test ./internal/api -run Reference -update-reference"
 	page.Hold(t, "../../docs/reference-api.md", map[string]string{"calls": d.calls(), "schemas": d.schemas("Event")}, *updateReference, again)
-	page.Hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable(t)}, *updateReference, again)
+	page.Hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable()}, *updateReference, again)
 }
 
 // reference is a mapping of the description, whose order the pages keep.
@@ -203,28 +201,18 @@ func (n reference) schema(name string) string {
 	return b.String()
 }
 
-var metricText = regexp.MustCompile(`fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}`)
-
 // metricsTable has what an agent registers. The metrics of the process itself are Prometheus' own.
-func metricsTable(t *testing.T) string {
-	t.Helper()
+func metricsTable() string {
 	s := api.NewServer(&fakeNode{done: make(chan struct{})}, "127.0.0.1:0", "v1", slog.New(slog.DiscardHandler))
-	found := make(chan *prometheus.Desc, 1000)
-	for _, c := range s.Collectors() {
-		c.Describe(found)
-	}
-	close(found)
 	var rows []string
-	for d := range found {
-		m := metricText.FindStringSubmatch(d.String())
-		if m == nil {
-			t.Fatalf("a metric without a name: %s", d)
+	for _, source := range s.Metrics() {
+		for _, f := range source() {
+			labels := ""
+			if len(f.Labels) > 0 {
+				labels = "`" + strings.Join(f.Labels, "`, `") + "`"
+			}
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", f.Name, labels, reference{&yaml.Node{Value: f.Help}}.text()))
 		}
-		labels := ""
-		if m[3] != "" {
-			labels = "`" + strings.ReplaceAll(m[3], ",", "`, `") + "`"
-		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", m[1], labels, reference{&yaml.Node{Value: strings.ReplaceAll(m[2], `\"`, `"`)}}.text()))
 	}
 	slices.Sort(rows)
 	return "| metric | labels | meaning |\n| --- | --- | --- |\n" + strings.Join(rows, "")

@@ -21,10 +21,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
+	"github.com/batuta-dev/batuta/internal/api/metric"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/net/refusal"
 	"github.com/batuta-dev/batuta/internal/web"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Node is the part of a [batuta.Node] that the API needs.
@@ -68,7 +68,8 @@ type Server struct {
 	streams         chan struct{} // limits event streams
 	turns           turns         // of long answers
 	leaderlessTime  *leaderlessTime
-	refused         refusals
+	refused         *metric.Counts
+	metrics         http.Handler // nil: it has none
 	refusals        refusal.Log
 	tokens          *access.Tokens                // nil: every client may do everything
 	life            func() batuta.CertificateLife // of the API's certificate
@@ -89,7 +90,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 	s := &Server{
 		member: member{node}, addr: addr, version: version, log: log,
 		streams: make(chan struct{}, maxStreams), turns: newTurns(), leaderlessTime: newLeaderlessTime(time.Now()),
-		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
+		refused: newRefusals(), metrics: http.NotFoundHandler(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), recorder: newRecorder(node, log), page: web.Dashboard().Handler(),
 	}
 	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Permit: s.permit, Serves: s.serves, Log: log})
@@ -114,6 +115,9 @@ func (s *Server) Authorize(t *access.Tokens) { s.tokens = t }
 // Certified adds the validity of the API's certificate to the metrics. It must be called before
 // Serve.
 func (s *Server) Certified(life func() batuta.CertificateLife) { s.life = life }
+
+// Expose makes the server answer GET /metrics as show does for its metrics. It must be called before Serve.
+func (s *Server) Expose(show func(...metric.Source) http.Handler) { s.metrics = show(s.Metrics()...) }
 
 // HealthElsewhere makes the calls of load balancers need a token too: a [HealthServer] answers
 // clients without a token. It must be called before Serve.
@@ -205,8 +209,8 @@ func (s *Server) routes() []route {
 			route{"DELETE", "/v1/elections/{name}/candidacy", s.candidacies.Delete},
 			route{"POST", "/v1/elections/{name}/ready", s.candidacies.Ready})
 	}
-	if s.leaderlessTime != nil { // otherwise a service's own registry has the metrics
-		routes = append(routes, route{"GET", metricsPath, s.metricsHandler()})
+	if s.metrics != nil { // otherwise a service's own registry has the metrics
+		routes = append(routes, route{"GET", metricsPath, func(w http.ResponseWriter, r *http.Request) { s.metrics.ServeHTTP(w, r) }})
 	}
 	return routes
 }
@@ -324,13 +328,11 @@ func Embedded(node Node, version string, changes bool) http.Handler {
 	return hardened(s.sameOrigin(s.handler(routes)))
 }
 
-// NewCollector exports the metrics of node to a service's registry, until node ends.
-func NewCollector(node Node, version string) prometheus.Collector {
+// Metrics are those of node for a service's registry, until node ends.
+func Metrics(node Node, version string) []metric.Source {
 	d := newLeaderlessTime(time.Now())
 	go d.follow(context.Background(), node)
-	all := prometheus.NewRegistry()
-	all.MustRegister(newCollector(node, version, d), d.failover)
-	return all
+	return []metric.Source{newCollector(node, version, d).families, d.families}
 }
 
 // HealthServer answers load balancers and orchestrators with a status code: whether this member
@@ -342,11 +344,12 @@ type HealthServer struct {
 }
 
 // NewHealthServer makes the health server of node. Its metrics are those of api, the API of the
-// same node, or its own if api is nil.
-func NewHealthServer(node Node, version string, log *slog.Logger, api *Server) *HealthServer {
+// same node, or its own if api is nil: show exposes those.
+func NewHealthServer(node Node, version string, log *slog.Logger, api *Server, show func(...metric.Source) http.Handler) *HealthServer {
 	var follow func(context.Context)
 	if api == nil {
 		api = NewServer(node, "", version, log)
+		api.Expose(show)
 		follow = func(ctx context.Context) { api.leaderlessTime.follow(ctx, node) }
 	}
 	mux := http.NewServeMux()
@@ -386,12 +389,12 @@ func (s *HealthServer) Close(ctx context.Context) {
 }
 
 // Guarded protects calls of a different agent as this API's own calls: by accepted host names,
-// origins, tokens (nil: none are needed) and bounds on requests. The collector counts refused
+// origins, tokens (nil: none are needed) and bounds on requests. The source counts refused
 // requests.
-func Guarded(calls http.Handler, tokens *access.Tokens, log *slog.Logger, names ...string) (http.Handler, prometheus.Collector) {
+func Guarded(calls http.Handler, tokens *access.Tokens, log *slog.Logger, names ...string) (http.Handler, metric.Source) {
 	s := &Server{tokens: tokens, log: log, refused: newRefusals()}
 	h := http.MaxBytesHandler(calls, maxBody)
-	return hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(h)))), s.refused
+	return hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(h)))), s.refused.Families
 }
 
 // GuardedServer serves such calls with this API's deadlines.

@@ -183,6 +183,7 @@ func serve(t *testing.T, n *fakeNode) string {
 		t.Fatal(err)
 	}
 	s := api.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	s.Expose(shown)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(t.Context()) })
 	return l.Addr().String()
@@ -434,6 +435,7 @@ func TestCloseCutsStreamsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := api.NewServer(&fakeNode{}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	s.Expose(shown)
 	go s.Serve(l)
 	resp, err := http.Get("http://" + l.Addr().String() + "/v1/events")
 	if err != nil {

@@ -21,15 +21,9 @@ var required = []string{
 	"golang.org/x/text",
 
 	// These leave it.
-	"github.com/beorn7/perks",
-	"github.com/cespare/xxhash/v2",
 	"github.com/klauspost/cpuid/v2",
-	"github.com/munnerz/goautoneg",
 	"github.com/netresearch/go-cron",
-	"github.com/prometheus/client_golang",
-	"github.com/prometheus/client_model",
-	"github.com/prometheus/common",
-	"github.com/prometheus/procfs",
+	"github.com/stretchr/testify",
 	"github.com/zeebo/xxh3",
 	"go.etcd.io/raft/v3",
 	"go.uber.org/goleak",

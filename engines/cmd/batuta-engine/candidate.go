@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutaprom/exposition"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/access"
@@ -231,6 +232,7 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	address := cli.Shown(listener)
 	if listener != nil {
 		server := api.NewServer(member{c.election}, address, version(), c.log, c.flags.httpHosts...)
+		server.Expose(exposition.Handler)
 		if c.flags.httpTokens != "" {
 			tokens, err := access.Load(c.flags.httpTokens)
 			if err != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/metric"
 	"github.com/batuta-dev/batuta/internal/net/refusal"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Bounds of candidacies.
@@ -82,8 +82,7 @@ type Turn struct {
 // Desk keeps the candidacies of an agent.
 type Desk struct {
 	cfg     Config
-	ended   *prometheus.CounterVec
-	number  prometheus.GaugeFunc
+	ended   *metric.Counts
 	bounded refusal.Log // of what clients cause: 16 lines a minute
 
 	mu     sync.Mutex
@@ -101,18 +100,10 @@ func New(c Config) *Desk {
 		c.Permit = func(http.ResponseWriter, *http.Request, string) (c Client, ok bool) { return c, true }
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	d := &Desk{cfg: c, all: map[string]*candidacy{}, each: map[string]int{}, queues: map[string]*queue{}}
-	d.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "batuta_candidacies_ended_total",
-		Help: "Candidacies of HTTP clients that have ended, by how: released, disconnected, expired, unacknowledged, failed; or refused."}, []string{"how"})
-	for _, how := range []string{released, disconnected, expired, unacknowledged, failed, refused} {
-		d.ended.WithLabelValues(how)
-	}
-	d.number = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "batuta_candidacies", Help: "Candidacies of HTTP clients."}, func() float64 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return float64(len(d.all))
-	})
-	return d
+	ended := metric.NewCounts("batuta_candidacies_ended_total",
+		"Candidacies of HTTP clients that have ended, by how: released, disconnected, expired, unacknowledged, failed; or refused.",
+		"how", released, disconnected, expired, unacknowledged, failed, refused)
+	return &Desk{cfg: c, ended: ended, all: map[string]*candidacy{}, each: map[string]int{}, queues: map[string]*queue{}}
 }
 
 // How a candidacy ends.
@@ -125,11 +116,14 @@ const (
 	refused        = "refused"        // beyond Max, or the limit of a client
 )
 
-// Describe implements [prometheus.Collector].
-func (d *Desk) Describe(ch chan<- *prometheus.Desc) { d.ended.Describe(ch); d.number.Describe(ch) }
-
-// Collect implements [prometheus.Collector].
-func (d *Desk) Collect(ch chan<- prometheus.Metric) { d.ended.Collect(ch); d.number.Collect(ch) }
+// Families is the [metric.Source] of the candidacies.
+func (d *Desk) Families() []*metric.Family {
+	l := metric.List(d.ended.Families())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.Gauge("batuta_candidacies", "Candidacies of HTTP clients.").Add(float64(len(d.all)))
+	return l
+}
 
 // Reserve changes which elections are the agent's own, and refused to clients. It must be called before the first
 // request.
@@ -181,10 +175,10 @@ func (d *Desk) stand(e Election, c *candidacy) error {
 	case d.cfg.Reserved(e.Name()):
 		return errReserved
 	case len(d.all) >= Max:
-		d.ended.WithLabelValues(refused).Inc()
+		d.ended.Inc(refused)
 		return errTooMany
 	case c.client.Name != "" && d.each[c.client.Name]+c.counts > c.client.Limit:
-		d.ended.WithLabelValues(refused).Inc()
+		d.ended.Inc(refused)
 		return fmt.Errorf("%w: those of this client count %d of %d, and this one %d: end one, or set limit=N after its role in the agent's --http-token-file",
 			errQuota, d.each[c.client.Name], c.client.Limit, c.counts)
 	}
@@ -291,7 +285,7 @@ func (d *Desk) end(c *candidacy, how string) {
 	if d.each[c.client.Name] -= c.counts; d.each[c.client.Name] == 0 {
 		delete(d.each, c.client.Name)
 	}
-	d.ended.WithLabelValues(how).Inc()
+	d.ended.Inc(how)
 	if name := c.queue.election.Name(); how == expired || how == unacknowledged {
 		d.bounded.Warn(d.cfg.Log, "", how+name, "a client's candidacy has ended at its bound", "election", name, "state", c.state, "how", how, "token", c.token.String())
 	}

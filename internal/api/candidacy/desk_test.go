@@ -11,13 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
@@ -192,21 +191,10 @@ func (d *desk) open(path, accept, body string) (next func() candidacy.Turn, end 
 
 func (d *desk) count(how string) (n float64) {
 	d.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(d.Desk)
-	all, err := registry.Gather()
-	if err != nil {
-		d.Fatal(err)
-	}
-	for _, f := range all {
-		for _, m := range f.Metric {
-			for _, l := range m.Label {
-				if l.GetValue() == how {
-					n += m.GetCounter().GetValue()
-				}
-			}
-			if f.GetName() == how {
-				n += m.GetGauge().GetValue()
+	for _, f := range d.Families() {
+		for _, s := range f.Samples {
+			if f.Name == how || slices.Contains(s.Labels, how) {
+				n += s.Value
 			}
 		}
 	}

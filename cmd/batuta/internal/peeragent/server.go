@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/batuta-dev/batuta/batutaprom/exposition"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/api/reply"
@@ -58,7 +59,7 @@ func NewServer(node *superpeer.Member, version string, tokens *access.Tokens, lo
 	})
 	guarded, refused := api.Guarded(mux, tokens, log, names...)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{node, version}, refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&collector{node, version}, exposition.Collector(refused), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	s.http = api.GuardedServer(guarded, log)
 	return s
