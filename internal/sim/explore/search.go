@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
@@ -17,7 +15,7 @@ type search[S any] struct {
 	limit uint64 // further states are left out; 0: none
 	known [256]struct {
 		sync.Mutex // workers seldom wait for one of so many
-		numbers    map[[16]byte]uint32
+		numbers    map[digest]uint32
 	}
 
 	mu      sync.Mutex
@@ -175,8 +173,8 @@ func (e *expander[S]) expand(from reached[S]) {
 // reach returns the number of a state; none if it is new and left out.
 func (e *expander[S]) reach(c S, parent uint32, mv move) uint32 {
 	e.buf = e.x.key(c, e.buf[:0])
-	h := xxh3.Hash128(e.buf).Bytes()
-	shard := &e.known[h[0]]
+	h := digestOf(e.buf)
+	shard := &e.known[h[0]%256]
 	shard.Lock()
 	defer shard.Unlock()
 	if no, known := shard.numbers[h]; known {
@@ -190,7 +188,7 @@ func (e *expander[S]) reach(c S, parent uint32, mv move) uint32 {
 		return none
 	}
 	if shard.numbers == nil {
-		shard.numbers = map[[16]byte]uint32{}
+		shard.numbers = map[digest]uint32{}
 	}
 	shard.numbers[h] = no
 	e.parents = append(e.parents, step{parent, mv})

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -25,6 +26,15 @@ type space[S any] interface {
 	after(c S, mv move) (S, *invariant.Violation)
 	tooFar(c S) bool
 	fork() space[S] // a space for a further worker
+}
+
+// digest identifies the canonical form of a state. Its value differs from process to process: no result depends on it.
+type digest [2]uint64
+
+var seeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func digestOf(b []byte) digest {
+	return digest{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)}
 }
 
 // cluster is what all states of a space have in common.

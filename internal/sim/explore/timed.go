@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
@@ -61,7 +59,7 @@ func newTimed(k cluster) (*timed, error) {
 	if _, ok := core.(timedCore); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: its core is none that can be compared", k.c.Algorithm)
 	}
-	x.store = &pasts{x: x, moments: map[xxh3.Uint128]*moment{}, messages: map[string]*timedMessage{}}
+	x.store = &pasts{x: x, moments: map[digest]*moment{}, messages: map[string]*timedMessage{}}
 	return x, nil
 }
 
@@ -104,7 +102,7 @@ func (x *timed) event(at *instance, c timedCause) election.Event {
 		case election.Ack:
 			m.Stamp = int64(at.now.Sub(at.origin)-c.age) + 1
 		case at.core.Awaits():
-			at.votes += xxh3.Hash(append([]byte(m.From), m.Data...))
+			at.votes += digestOf(append([]byte(m.From), m.Data...))[0]
 		}
 		return election.Event{Kind: election.Received, Message: &m}
 	default:

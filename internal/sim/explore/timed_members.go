@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
@@ -127,7 +125,7 @@ type pasts struct {
 	x *timed
 
 	mu       sync.RWMutex
-	moments  map[xxh3.Uint128]*moment
+	moments  map[digest]*moment
 	messages map[string]*timedMessage
 	alive    []*past // those with an instance: the oldest loses it
 	oldest   int
@@ -166,7 +164,7 @@ func (s *pasts) moment(m *moment, at *instance) *moment {
 			b = binary.LittleEndian.AppendUint64(b, at.votes)
 		}
 	}
-	h := xxh3.Hash128(b)
+	h := digestOf(b)
 	s.mu.RLock()
 	known := s.moments[h]
 	s.mu.RUnlock()

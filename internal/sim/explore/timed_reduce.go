@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/batuta-dev/batuta/election"
 )
 
@@ -61,25 +59,25 @@ func (x *timed) seen(c *timedState, j int) bool {
 // to it: the answer does not depend on them.
 type aloneness struct {
 	mu    sync.RWMutex
-	known map[xxh3.Uint128]bool
+	known map[digest]bool
 }
 
 // remembered is how many answers are kept, at most.
 const remembered = 2_000_000
 
 // find returns the cached answer of a state, if there is any.
-func (a *aloneness) find(h xxh3.Uint128) (is, known bool) {
+func (a *aloneness) find(h digest) (is, known bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	is, known = a.known[h]
 	return is, known
 }
 
-func (a *aloneness) keep(is bool, states ...xxh3.Uint128) {
+func (a *aloneness) keep(is bool, states ...digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known == nil || len(a.known) >= remembered {
-		a.known = map[xxh3.Uint128]bool{}
+		a.known = map[digest]bool{}
 	}
 	for _, h := range states {
 		a.known[h] = is
@@ -89,11 +87,11 @@ func (a *aloneness) keep(is bool, states ...xxh3.Uint128) {
 // alone reports whether j is isolated from the rest: whatever they do before j acts, j's next
 // messages and links stay the same. If so, that holds in every state on the way too.
 func (x *timed) alone(c *timedState, j int) bool {
-	from := xxh3.Hash128(x.besides(c, j, nil))
+	from := digestOf(x.besides(c, j, nil))
 	if is, known := x.met.find(from); known {
 		return is
 	}
-	met, todo := map[xxh3.Uint128]bool{from: true}, []*timedState{c}
+	met, todo := map[digest]bool{from: true}, []*timedState{c}
 	for buf := []byte(nil); len(todo) > 0; {
 		at := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -103,7 +101,7 @@ func (x *timed) alone(c *timedState, j int) bool {
 			}
 			next, left := x.leaves(at, j, move{kind: deliverHead, a: uint8(link / x.n), b: uint8(link % x.n)})
 			buf = x.besides(next, j, buf[:0])
-			h := xxh3.Hash128(buf)
+			h := digestOf(buf)
 			is, known := x.met.find(h)
 			if !left || known && !is {
 				x.met.keep(false, from)
