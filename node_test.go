@@ -3,12 +3,11 @@ package batuta
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestTheHighestLeadsAndEveryoneAgrees(t *testing.T) {
 	c := newCluster(t, 5)

@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	fulltest.MostlyWait(24)
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // quick has waits end soon: 2·t_max is 200 ms.

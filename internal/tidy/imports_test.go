@@ -130,6 +130,7 @@ var mayImport = map[string][]string{
 	"internal/testkit/browsertest": {},
 	"internal/testkit/freeport":    {},
 	"internal/testkit/fulltest":    {},
+	"internal/testkit/leaktest":    {},
 	"internal/testkit/memnet":      {"internal/net/network", "internal/net/transport"},
 	"internal/testkit/mutant":      {},
 	"internal/testkit/nodetest":    {"", "batutatest"},
