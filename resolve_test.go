@@ -1,7 +1,9 @@
 package batuta
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -11,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/net/dns/dnsmessage"
 )
 
 // nameServer is a DNS server on loopback that knows one name, and the process's
@@ -22,7 +22,7 @@ type nameServer struct {
 	conn     net.PacketConn
 	answers  func(asked int) []net.IP // of the asked-th question for addresses of version 4
 	asked    atomic.Int64
-	services atomic.Pointer[[]dnsmessage.SRVResource] // of every question for SRV records
+	services atomic.Pointer[[][]byte] // of every question for SRV records
 }
 
 func newNameServer(t *testing.T, answers func(asked int) []net.IP) *nameServer {
@@ -47,38 +47,39 @@ func newNameServer(t *testing.T, answers func(asked int) []net.IP) *nameServer {
 }
 
 func (s *nameServer) serve() {
+	const header, typeA, typeSRV = 12, 1, 33 // RFC 1035, RFC 2782
 	buffer := make([]byte, 1500)
 	for {
 		n, from, err := s.conn.ReadFrom(buffer)
 		if err != nil {
 			return
 		}
-		var m dnsmessage.Message
-		if err := m.Unpack(buffer[:n]); err != nil || len(m.Questions) != 1 {
-			s.t.Errorf("the resolver asks what cannot be read: %v", err)
+		name := bytes.IndexByte(buffer[min(header, n):n], 0) // its length
+		end := header + name + 5
+		if name < 0 || end > n {
+			s.t.Errorf("the resolver asks what cannot be read: %x", buffer[:n])
 			return
 		}
-		q := m.Questions[0]
-		m.Header.Response, m.Additionals = true, nil
-		if q.Type == dnsmessage.TypeA {
+		asked := buffer[end-4 : end] // type and class
+		var records [][]byte
+		switch binary.BigEndian.Uint16(asked) {
+		case typeA:
 			for _, ip := range s.answers(int(s.asked.Add(1))) {
-				m.Answers = append(m.Answers, dnsmessage.Resource{
-					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-					Body:   &dnsmessage.AResource{A: [4]byte(ip.To4())},
-				})
+				records = append(records, ip.To4())
+			}
+		case typeSRV:
+			if of := s.services.Load(); of != nil {
+				records = *of
 			}
 		}
-		if of := s.services.Load(); q.Type == dnsmessage.TypeSRV && of != nil {
-			for _, service := range *of {
-				m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &service})
-			}
+		m := append(bytes.Clone(buffer[:2]), buffer[2]|0x80, 0, 0, 1, 0, byte(len(records)), 0, 0, 0, 0) // a response with one question
+		m = append(m, buffer[header:end]...)
+		for _, data := range records {
+			m = append(append(m, 0xc0, header), asked...) // the name of the question
+			m = append(m, 0, 0, 0, 0)                     // it is not kept
+			m = append(binary.BigEndian.AppendUint16(m, uint16(len(data))), data...)
 		}
-		packed, err := m.Pack()
-		if err != nil {
-			s.t.Errorf("the answer cannot be packed: %v", err)
-			return
-		}
-		s.conn.WriteTo(packed, from)
+		s.conn.WriteTo(m, from)
 	}
 }
 
@@ -130,15 +131,19 @@ func TestOneNameForAllMembers(t *testing.T) {
 	}
 }
 
-// service is an SRV record of a member at addr.
-func service(t *testing.T, host, addr string) dnsmessage.SRVResource {
+// service is the data of an SRV record of a member at addr.
+func service(t *testing.T, host, addr string) (data []byte) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(addr)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	if err := errors.Join(err, bad); err != nil {
 		t.Fatal(err)
 	}
-	return dnsmessage.SRVResource{Port: uint16(n), Target: dnsmessage.MustNewName(host)}
+	data = binary.BigEndian.AppendUint16(make([]byte, 4), uint16(n)) // after priority and weight
+	for label := range strings.SplitSeq(host, ".") {
+		data = append(append(data, byte(len(label))), label...)
+	}
+	return data
 }
 
 // The SRV records name no member at first, then the one that asks, then all.
@@ -147,7 +152,7 @@ func TestMembersFindEachOtherBySRV(t *testing.T) {
 	s := newNameServer(t, func(int) []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	finds := func(cfg *Config) { cfg.Peers, cfg.Join, cfg.Expect = nil, []string{"srv:_batuta._tcp.example.test"}, 3 }
 	one := c.start("1", finds)
-	records := []dnsmessage.SRVResource{service(t, "one.test.", c.members[0].Addr)}
+	records := [][]byte{service(t, "one.test.", c.members[0].Addr)}
 	s.services.Store(&records)
 	asked := s.asked.Load()
 	within(t, "member 1 finds its own address", func() bool { return s.asked.Load() > asked+2 })

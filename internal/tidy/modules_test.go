@@ -21,14 +21,10 @@ var required = []string{
 	"golang.org/x/text",
 
 	// These leave it.
-	"github.com/klauspost/cpuid/v2",
 	"github.com/netresearch/go-cron",
 	"github.com/stretchr/testify",
-	"github.com/zeebo/xxh3",
 	"go.etcd.io/raft/v3",
-	"go.uber.org/goleak",
 	"go.yaml.in/yaml/v3",
-	"golang.org/x/net",
 	"google.golang.org/protobuf",
 }
 

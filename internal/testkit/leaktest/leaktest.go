@@ -30,12 +30,12 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// left waits until all other goroutines have ended, and returns the stacks of those that have not.
+// left waits until only the caller's goroutine is left, and returns the stacks of those that have not ended.
 func left(patience time.Duration) []byte {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		stacks := make([]byte, 4<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		others := slices.DeleteFunc(bytes.Split(stacks, []byte("\n\n"))[1:], func(stack []byte) bool { // the first is this one
+		others := slices.DeleteFunc(bytes.Split(stacks, []byte("\n\n"))[1:], func(stack []byte) bool { // the first is the caller's
 			_, frames, _ := bytes.Cut(stack, []byte("\n"))
 			return slices.ContainsFunc(own, func(name []byte) bool { return bytes.HasPrefix(frames, name) })
 		})
