@@ -17,7 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/page"
 )
 
-var updateReference = flag.Bool("update-reference", false, "write the tables of docs/reference-config.md")
+var updateReference = flag.Bool("update-reference", false, "write the generated parts of docs/reference-*.md, and internal/api/testdata/openapi.json")
 
 // docs/reference-config.md has every setting, every command and the exit codes, as the code has them.
 func TestReferenceOfTheConfiguration(t *testing.T) {

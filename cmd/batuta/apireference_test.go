@@ -1,31 +1,61 @@
-package api_test
+package main
 
 import (
-	"flag"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/page"
 )
 
-var updateReference = flag.Bool("update-reference", false, "write the generated parts of docs/reference-api.md and docs/reference-events.md")
-
 // The pages have the calls, the schemas, the events and the metrics as the code has them.
 func TestReferenceOfTheAPI(t *testing.T) {
 	var doc yaml.Node
-	if err := yaml.Unmarshal(described, &doc); err != nil {
+	describedAPI(t, &doc)
+	d := reference{doc.Content[0]}
+	const again = "go test ./cmd/batuta -run Reference -update-reference"
+	page.Hold(t, "../../docs/reference-api.md", map[string]string{"calls": d.calls(), "schemas": d.schemas("Event")}, *updateReference, again)
+	page.Hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable(t)}, *updateReference, again)
+}
+
+// The tests of internal/api read JSON: the module of what a service imports has no parser of YAML.
+func TestTheDescriptionIsTheSameInJSON(t *testing.T) {
+	var doc any
+	describedAPI(t, &doc)
+	want, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
 		t.Fatal(err)
 	}
-	d := reference{doc.Content[0]}
-	const again = "go test ./internal/api -run Reference -update-reference"
-	page.Hold(t, "../../docs/reference-api.md", map[string]string{"calls": d.calls(), "schemas": d.schemas("Event")}, *updateReference, again)
-	page.Hold(t, "../../docs/reference-events.md", map[string]string{"events": strings.ReplaceAll(d.schema("Event"), "](#", "](reference-api.md#"), "metrics": metricsTable()}, *updateReference, again)
+	const file = "../../internal/api/testdata/openapi.json"
+	if *updateReference {
+		if err := os.WriteFile(file, append(want, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != string(want)+"\n" {
+		t.Errorf("%s is not what openapi.yaml describes (%v): go test ./cmd/batuta -run JSON -update-reference", file, err)
+	}
+}
+
+// describedAPI reads openapi.yaml.
+func describedAPI(t *testing.T, to any) {
+	t.Helper()
+	text, err := os.ReadFile("../../internal/api/openapi.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reference is a mapping of the description, whose order the pages keep.
@@ -99,7 +129,7 @@ func (n reference) calls() string {
 // answer describes one response, which may stand among the components.
 func (n reference) answer(response reference) string {
 	if name := response.at("$ref").Value; name != "" {
-		response = n.at("components", "responses", lastPart(name))
+		response = n.at("components", "responses", lastPartOf(name))
 	}
 	var kinds []string
 	for kind, content := range response.at("content").each() {
@@ -121,7 +151,7 @@ func (n reference) answer(response reference) string {
 // kind names the type of a schema, with a link to one that has a name.
 func (n reference) kind() string {
 	if name := n.at("$ref").Value; name != "" {
-		name = lastPart(name)
+		name = lastPartOf(name)
 		if name == "Event" {
 			return "[Event](reference-events.md#events)"
 		}
@@ -202,8 +232,13 @@ func (n reference) schema(name string) string {
 }
 
 // metricsTable has what an agent registers. The metrics of the process itself are Prometheus' own.
-func metricsTable() string {
-	s := api.NewServer(&fakeNode{done: make(chan struct{})}, "127.0.0.1:0", "v1", slog.New(slog.DiscardHandler))
+func metricsTable(t *testing.T) string {
+	t.Helper()
+	node, err := batuta.New(batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := api.NewServer(node, "127.0.0.1:0", "v1", slog.New(slog.DiscardHandler))
 	var rows []string
 	for _, source := range s.Metrics() {
 		for _, f := range source() {
@@ -217,3 +252,6 @@ func metricsTable() string {
 	slices.Sort(rows)
 	return "| metric | labels | meaning |\n| --- | --- | --- |\n" + strings.Join(rows, "")
 }
+
+// lastPartOf gives the name that a reference ends with.
+func lastPartOf(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
