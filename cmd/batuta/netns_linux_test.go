@@ -34,6 +34,7 @@ type lan struct {
 	runs     []string // the command and its arguments: "agent", or another that is a member too
 	ends     map[*process]bool
 	handles  []*netlink.Handle // of holders
+	clients  []*client
 }
 
 // lans counts them: each has namespaces of its own.

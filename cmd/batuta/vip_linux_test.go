@@ -95,6 +95,7 @@ type client struct {
 	at      time.Time // when
 	times   int       // how often in a row
 	lost    int       // requests without an answer, since the last count
+	err     error     // of the last of them
 	longest time.Duration
 }
 
@@ -105,6 +106,7 @@ func (l *lan) ask(addr string) *client {
 
 func (l *lan) askBy(request func() (by string, err error)) *client {
 	c := &client{request: request}
+	l.clients = append(l.clients, c)
 	over, ended := make(chan struct{}), make(chan struct{})
 	l.inside("client", func() {
 		defer close(ended)
@@ -128,7 +130,7 @@ func (c *client) asks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		c.lost++
+		c.lost, c.err = c.lost+1, err
 		c.times = 0
 		return
 	}
@@ -229,6 +231,14 @@ func (l *lan) look(what string, good func() bool) {
 		case <-time.After(5 * time.Millisecond):
 		case <-late:
 			l.explain()
+			for _, c := range l.clients {
+				c.mu.Lock()
+				l.t.Logf("a client: %d answers in a row, by %q; %d requests lost, the last: %v", c.times, c.by, c.lost, c.err)
+				c.mu.Unlock()
+			}
+			if n := len(l.handles); n > 0 {
+				l.t.Logf("machines that have the addresses: %v, %v", l.holders(n, floating4), l.holders(n, floating6))
+			}
 			l.t.Fatalf("waited %v in vain until %s: %s", agreeWithin, what, l.views())
 		}
 	}
