@@ -13,8 +13,4 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require (
-	github.com/stretchr/testify v1.12.1 // indirect
-	github.com/x448/float16 v0.8.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.6 // indirect
-)
+require github.com/x448/float16 v0.8.4 // indirect

@@ -22,9 +22,7 @@ var required = []string{
 
 	// These leave it.
 	"github.com/netresearch/go-cron",
-	"github.com/stretchr/testify",
 	"go.etcd.io/raft/v3",
-	"go.yaml.in/yaml/v3",
 	"google.golang.org/protobuf",
 }
 
