@@ -6,7 +6,6 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/google/renameio/v2 v2.0.2
 	github.com/google/uuid v1.6.0
-	github.com/netresearch/go-cron v0.9.1
 	go.etcd.io/raft/v3 v3.7.0
 	golang.org/x/sys v0.48.0
 	golang.org/x/text v0.43.0

@@ -22,8 +22,7 @@ type Job struct {
 	// Name is the job's, 1 to 48 letters, digits, '.', '_' and '-'; no two jobs of a member may have the same.
 	Name string
 
-	// Schedule has five fields of cron (minute, hour, day of the month, month, day of the week), or is @hourly, @daily,
-	// @weekly, @monthly or @yearly. It is in UTC, unless "CRON_TZ=Europe/Madrid " precedes it.
+	// Schedule is as [Parse] reads it, such as "30 4 * * *", in UTC.
 	Schedule string
 
 	// SkipMissed leaves out what fell due while no member led or a call lasted. By default Do is called once for all that
@@ -58,12 +57,12 @@ func Run(ctx context.Context, node *batuta.Node, job Job) error {
 	if err := election.CheckMeta(map[string]string{key: ""}); err != nil || job.Name == "" || len(job.Name) > 48 {
 		return fmt.Errorf("%w: job name %.64q: give 1 to 48 letters, digits, '.', '_' and '-'", batuta.ErrConfig, election.Shown(job.Name))
 	}
-	times, err := schedule.Parse(job.Schedule)
+	times, err := Parse(job.Schedule)
 	if err != nil {
 		return fmt.Errorf("%w: job %s: %w", batuta.ErrConfig, job.Name, err)
 	}
 	var stop context.CancelCauseFunc // of the present leadership
-	ticks := schedule.Ticker{Schedule: times, SkipMissed: job.SkipMissed,
+	ticks := schedule.Ticker{Schedule: schedule.Schedule{Ticks: times}, SkipMissed: job.SkipMissed,
 		Known: func() time.Time {
 			status, _ := node.Status(context.Background()) // the last, once the node has ended
 			return schedule.LastTick(status.Members, key)

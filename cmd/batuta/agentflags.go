@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutacron"
 	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
@@ -393,6 +394,9 @@ func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
 
 // file is the file that they name; nil: none.
 func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedule.Schedule, error)) (*lineFile, error) {
+	if parse == nil {
+		parse = scheduleOf
+	}
 	l := &lineFile{flag: "--elections-file", path: f.elections, format: jobs.Format{Own: ownElection, Schedule: parse}}
 	if f.jobs != "" {
 		l.flag, l.path, l.format.Jobs = "--jobs", f.jobs, true
@@ -624,7 +628,7 @@ func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
 	case of.wire.name != "batuta":
 		return nil, cli.Usagef("--schedule does not go with --wire %s, which cannot carry scheduled times", of.wire.name)
 	}
-	ticks, err := schedule.Parse(f.schedule)
+	ticks, err := scheduleOf(f.schedule)
 	if err != nil {
 		return nil, cli.Usagef("--schedule %w", err)
 	}
@@ -633,6 +637,11 @@ func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
 		return nil, cli.Usagef("--schedule: besides --meta, a member publishes its last scheduled time: %w", err)
 	}
 	return p, nil
+}
+
+func scheduleOf(spec string) (schedule.Schedule, error) {
+	times, err := batutacron.Parse(spec)
+	return schedule.Schedule{Ticks: times}, err
 }
 
 // skips reports whether missed ticks are left out.

@@ -17,6 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
+	"github.com/batuta-dev/batuta/internal/work/jobs"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
@@ -272,4 +273,12 @@ func (c *company) led(id, name string) bool {
 	}
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
+}
+
+func TestTheExamplesAreGood(t *testing.T) {
+	for name, f := range map[string]jobs.Format{"elections.txt": {}, "jobs.txt": {Jobs: true, Schedule: scheduleOf}} {
+		if lines, err := f.Read("../../examples/jobs/" + name); err != nil || len(lines) < 3 {
+			t.Errorf("%s: %d lines, %v", name, len(lines), err)
+		}
+	}
 }

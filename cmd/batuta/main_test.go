@@ -53,7 +53,7 @@ func often() {
 		if spec == "@always" {
 			return schedule.Schedule{Ticks: always{}}, nil
 		}
-		return schedule.Parse(spec)
+		return scheduleOf(spec)
 	}
 	os.Exit(run(context.Background(), os.Args[1:], e))
 }

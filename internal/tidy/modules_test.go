@@ -21,7 +21,6 @@ var required = []string{
 	"golang.org/x/text",
 
 	// These leave it.
-	"github.com/netresearch/go-cron",
 	"go.etcd.io/raft/v3",
 	"google.golang.org/protobuf",
 }

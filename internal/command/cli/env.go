@@ -37,7 +37,7 @@ type Env struct {
 	Agent   string                      // the address of the agent by default; "": none
 	Confirm func(question string) bool  // asks the user; nil: there is no terminal
 
-	Schedules func(string) (schedule.Schedule, error) // reads the schedule of a job; nil: [schedule.Parse]
+	Schedules func(string) (schedule.Schedule, error) // reads the schedule of a job; nil: batutacron.Parse
 }
 
 // What goes for an agent on this machine.

@@ -45,7 +45,7 @@ type Format struct {
 	Own        string                                  // the cluster's own election, which no file may have
 	Jobs       bool                                    // each line has a schedule, and a command
 	SkipMissed bool                                    // whether to skip missed ticks, for a line without this option
-	Schedule   func(string) (schedule.Schedule, error) // default [schedule.Parse]
+	Schedule   func(string) (schedule.Schedule, error) // reads the schedule of a job
 }
 
 // Read reads a file with a line per election.
@@ -182,12 +182,8 @@ func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
 	if len(words) < n {
 		return nil, errors.New("no schedule: write minute, hour, day of the month, month and day of the week after the name, as in: report */5 * * * * ./report")
 	}
-	parse := f.Schedule
-	if parse == nil {
-		parse = schedule.Parse
-	}
 	l.Spec = strings.Join(words[:n], " ")
-	if l.Plan.Schedule, err = parse(l.Spec); err != nil {
+	if l.Plan.Schedule, err = f.Schedule(l.Spec); err != nil {
 		return nil, fmt.Errorf("schedule %w", err)
 	}
 	return words[n:], nil

@@ -6,82 +6,17 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/election"
-	"github.com/netresearch/go-cron"
 )
 
-// Schedule finds ticks: points in time. Those of [Parse] are whole minutes.
+// Schedule finds ticks: points in time.
 type Schedule struct{ Ticks }
 
 // Ticks lists ticks in their order.
 type Ticks interface {
 	Next(after time.Time) time.Time // zero: none within five years
-}
-
-// maxSpec bounds what Parse reads, in bytes.
-const maxSpec = 256
-
-// fieldsOf reads five fields of cron, or a name such as @daily. As in cron, if both day fields are
-// given, a day counts that matches either.
-var fieldsOf = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
-
-// Parse reads five fields of cron (minute, hour, day of the month, month, day of the week) or
-// @hourly, @daily, @weekly, @monthly, @yearly. They are in UTC, which is the same on every member,
-// unless "CRON_TZ=Europe/Madrid " precedes them.
-func Parse(spec string) (Schedule, error) {
-	shown := election.Shown(spec)
-	if len(spec) > maxSpec {
-		return Schedule{}, fmt.Errorf("a schedule of %d bytes: at most %d", len(spec), maxSpec)
-	}
-	zone, fields, err := splitZone(strings.TrimSpace(spec))
-	if err != nil {
-		return Schedule{}, fmt.Errorf("%q: %w", shown, err)
-	}
-	read, err := fieldsOf.Parse(fields)
-	if err != nil {
-		return Schedule{}, fmt.Errorf("%q: %w; write minute, hour, day of the month, month and day of the week, as in '*/5 * * * *'", shown, err)
-	}
-	calendar, ok := read.(*cron.SpecSchedule)
-	if !ok { // @every
-		return Schedule{}, fmt.Errorf("%q counts from when a process started, which is another time on each member: write fields, such as '*/5 * * * *'", shown)
-	}
-	calendar.Location = time.UTC
-	s := Schedule{zoned{calendar, zone}}
-	if s.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Schedule{}, fmt.Errorf("%q: there is no such day", shown)
-	}
-	return s, nil
-}
-
-// splitZone separates the time zone from the fields; UTC if there is none.
-func splitZone(spec string) (zone *time.Location, fields string, err error) {
-	name, fields, named := strings.TrimPrefix(spec, "CRON_"), spec, false
-	if name, named = strings.CutPrefix(name, "TZ="); !named {
-		return time.UTC, fields, nil
-	}
-	if cut := strings.IndexFunc(name, unicode.IsSpace); cut < 0 {
-		fields = ""
-	} else {
-		name, fields = name[:cut], strings.TrimSpace(name[cut:])
-	}
-	switch {
-	case fields == "":
-		return nil, "", errors.New("the fields follow the time zone, as in 'CRON_TZ=Europe/Madrid 30 4 * * *'")
-	case strings.Contains(fields, "TZ="):
-		return nil, "", errors.New("name one time zone, as in 'CRON_TZ=Europe/Madrid 30 4 * * *'")
-	case name == "" || name == "Local":
-		return nil, "", errors.New("name the time zone, such as Europe/Madrid: each member may be set to another")
-	}
-	if zone, err = time.LoadLocation(name); err != nil {
-		return nil, "", fmt.Errorf("%w; name one of the IANA database, such as Europe/Madrid or UTC", err)
-	}
-	return zone, fields, nil
 }
 
 // Latest returns the last tick after since that is not after now; zero: there is none.
@@ -299,70 +234,4 @@ func sleep(ctx context.Context, d time.Duration, until <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// zoned is the ticks of fields in a time zone. The fields are looked up in UTC, shifted by the
-// zone's offset, for each period of a constant offset in turn. So the cron library is never used
-// across a change of the clocks: it expects changes of one hour, and returns some times twice.
-type zoned struct {
-	fields *cron.SpecSchedule // of UTC
-	zone   *time.Location
-}
-
-// Next returns the first tick after t; zero: none within five years.
-//
-// A time that the clocks show twice is a single tick, at its first occurrence. For times that the
-// clocks skip there is a single tick, at the moment of the change. An hourly schedule goes by
-// elapsed time instead: it has ticks in both repeated hours, and none in a skipped hour.
-func (z zoned) Next(t time.Time) time.Time {
-	period := z.periodOf(t)
-	clock := period.clock(t.Truncate(time.Second).Add(time.Second))
-	for {
-		if !z.everyHour() && clock.Before(period.shown) {
-			clock = period.shown // the period before has shown these times
-		}
-		next := z.fields.Next(clock.Add(-time.Second))
-		if next.IsZero() {
-			return time.Time{}
-		}
-		change := period.end
-		if change.IsZero() || next.Before(period.clock(change)) {
-			return next.Add(-period.offset).In(t.Location())
-		}
-		period = z.periodOf(change)
-		clock = period.clock(change)
-		if !z.everyHour() && next.Before(clock) { // the clocks skip it
-			return change.In(t.Location())
-		}
-	}
-}
-
-// everyHour reports whether the schedule has ticks in each hour of the day.
-func (z zoned) everyHour() bool {
-	const all = 1<<24 - 1
-	return z.fields.Hour&all == all
-}
-
-// period is a time in which a zone's offset is constant.
-type period struct {
-	offset time.Duration // of the clocks from UTC
-	end    time.Time     // zero: it has none
-	shown  time.Time     // the time that the clocks showed just before it began
-}
-
-func (z zoned) periodOf(t time.Time) period {
-	start, end := t.In(z.zone).ZoneBounds()
-	p := period{offset: offset(t.In(z.zone)), end: end}
-	if !start.IsZero() {
-		p.shown = start.UTC().Add(offset(start.Add(-time.Second).In(z.zone)))
-	}
-	return p
-}
-
-// clock returns the time that the clocks show at t, as a time in UTC.
-func (p period) clock(t time.Time) time.Time { return t.UTC().Add(p.offset) }
-
-func offset(t time.Time) time.Duration {
-	_, seconds := t.Zone()
-	return time.Duration(seconds) * time.Second
 }

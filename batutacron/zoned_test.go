@@ -1,11 +1,11 @@
-package schedule_test
+package batutacron_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/work/schedule"
+	"github.com/batuta-dev/batuta/batutacron"
 )
 
 // changes are four changes of the clocks: of an hour in Madrid, of half an hour on Lord
@@ -100,7 +100,7 @@ func TestWhenOneAsksMakesNoDifference(t *testing.T) {
 }
 
 // dayOf is a schedule in a zone, and the first and the last moment of a day there.
-func dayOf(t *testing.T, fields, zone, day string) (s schedule.Schedule, from, to time.Time) {
+func dayOf(t *testing.T, fields, zone, day string) (s *batutacron.Schedule, from, to time.Time) {
 	t.Helper()
 	there, err := time.LoadLocation(zone)
 	if err != nil {
@@ -122,7 +122,7 @@ func dayOf(t *testing.T, fields, zone, day string) (s schedule.Schedule, from, t
 	return parse(t, "CRON_TZ="+zone+" "+fields), from, to.Add(time.Minute)
 }
 
-func ticksOf(s schedule.Schedule, from, to time.Time) (ticks []string) {
+func ticksOf(s *batutacron.Schedule, from, to time.Time) (ticks []string) {
 	for tick := s.Next(from.Add(-time.Second)); tick.Before(to); tick = s.Next(tick) {
 		ticks = append(ticks, tick.Format("15:04-0700"))
 	}
