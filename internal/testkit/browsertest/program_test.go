@@ -45,7 +45,7 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	built, err := filepath.Abs("../../lab/built") // as if "go generate" had written there
+	built, err := filepath.Abs("../../command/lab/built") // as if "go generate" had written there
 	if err != nil {
 		return "", err
 	}
