@@ -62,7 +62,7 @@ if [ "$(wc -l <<<"$compiled")" -gt 7 ]; then
 fi
 # golang.org/x/text names three modules for its own tools. The others leave batuta's go.mod one by one.
 named='golang.org/x/(mod|sync|tools)'
-leaving='github.com/(netresearch/go-cron)|go.etcd.io/raft/v3|google.golang.org/protobuf'
+leaving='go.etcd.io/raft/v3|google.golang.org/protobuf'
 unused=$(go list -m -f '{{if not .Main}}{{.Path}}{{end}}' all | grep -vxF "$compiled" | grep -vxE "|$named" || true)
 printf 'Its module graph has besides:\n%s\n' "$unused"
 if grep -vxE "|$leaving" <<<"$unused"; then
