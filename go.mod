@@ -6,10 +6,8 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/google/renameio/v2 v2.0.2
 	github.com/google/uuid v1.6.0
-	go.etcd.io/raft/v3 v3.7.0
 	golang.org/x/sys v0.48.0
 	golang.org/x/text v0.43.0
-	google.golang.org/protobuf v1.36.12
 )
 
 require github.com/x448/float16 v0.8.4 // indirect

@@ -8,6 +8,7 @@ require (
 	github.com/batuta-dev/batuta/batutaprom v0.1.0
 	github.com/batuta-dev/batuta/internal/command v0.1.0
 	github.com/batuta-dev/batuta/internal/superpeer v0.1.0
+	github.com/batuta-dev/batuta/quorum v0.1.0
 	github.com/batuta-dev/batuta/superpeer v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rogpeppe/go-internal v1.16.0

@@ -4,7 +4,8 @@ go 1.26.0
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
-	github.com/batuta-dev/batuta v0.0.0
+	github.com/batuta-dev/batuta v0.1.0
+	github.com/batuta-dev/batuta/quorum v0.1.0
 	golang.org/x/sys v0.49.0
 	modernc.org/sqlite v1.60.1
 )
@@ -26,4 +27,7 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/batuta-dev/batuta => ../..
+replace (
+	github.com/batuta-dev/batuta v0.1.0 => ../..
+	github.com/batuta-dev/batuta/quorum v0.1.0 => ../../quorum
+)

@@ -7,6 +7,7 @@ go 1.26.0
 require (
 	github.com/batuta-dev/batuta v0.1.0
 	github.com/batuta-dev/batuta/internal/superpeer v0.1.0
+	github.com/batuta-dev/batuta/quorum v0.1.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/vishvananda/netlink v1.3.1

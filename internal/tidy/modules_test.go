@@ -19,10 +19,6 @@ var required = []string{
 	"github.com/x448/float16",
 	"golang.org/x/sys",
 	"golang.org/x/text",
-
-	// These leave it.
-	"go.etcd.io/raft/v3",
-	"google.golang.org/protobuf",
 }
 
 // others are modules that no user fetches: those of tests, examples and tools.

@@ -13,6 +13,7 @@ require (
 
 require (
 	github.com/armon/go-metrics v0.4.1 // indirect
+	github.com/batuta-dev/batuta/quorum v0.1.0 // indirect
 	github.com/chromedp/sysutil v1.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/go-json-experiment/json v0.0.0-20250725192818-e39067aee2d2 // indirect
@@ -36,4 +37,5 @@ replace (
 	github.com/batuta-dev/batuta v0.1.0 => ../../..
 	github.com/batuta-dev/batuta/internal/command v0.1.0 => ../../command
 	github.com/batuta-dev/batuta/internal/superpeer v0.1.0 => ../../superpeer
+	github.com/batuta-dev/batuta/quorum v0.1.0 => ../../../quorum
 )
