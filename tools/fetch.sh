@@ -63,9 +63,8 @@ fi
 # golang.org/x/text names three modules for its own tools.
 named='golang.org/x/(mod|sync|tools)'
 unused=$(go list -m -f '{{if not .Main}}{{.Path}}{{end}}' all | grep -vxF "$compiled" | grep -vxE "|$named" || true)
-printf 'Its module graph has besides:\n%s\n' "$unused"
 if [ -n "$unused" ]; then
-	echo "the service compiles none of these: keep them out of the root's go.mod" >&2
+	printf "it compiles none of these: keep them out of the root's go.mod:\n%s\n" "$unused" >&2
 	exit 1
 fi
 
