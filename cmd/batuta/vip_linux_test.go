@@ -101,7 +101,10 @@ type client struct {
 
 func (l *lan) ask(addr string) *client {
 	addr = net.JoinHostPort(addr, servicePort)
-	return l.askBy(func() (string, error) { return answerOf(addr) })
+	return l.askBy(func() (string, error) {
+		now := time.Now()
+		return answerOf(addr, 250*time.Millisecond+4*l.watch.Longest(now.Add(-5*time.Second), now)) // a process that is held up has longer
+	})
 }
 
 func (l *lan) askBy(request func() (by string, err error)) *client {
@@ -144,8 +147,8 @@ func (c *client) asks() {
 	c.by, c.at, c.times = by, now, c.times+1
 }
 
-func answerOf(addr string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
+func answerOf(addr string, within time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -153,7 +156,7 @@ func answerOf(addr string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(250 * time.Millisecond))
+	conn.SetDeadline(time.Now().Add(within))
 	by, err := io.ReadAll(conn)
 	if err == nil && len(by) == 0 {
 		err = io.ErrUnexpectedEOF

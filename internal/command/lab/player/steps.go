@@ -188,7 +188,7 @@ func insertAt(s *scenario.Scenario, text string, i int, from, to, at time.Durati
 		slices.ContainsFunc(s.Steps[i+1:], func(o scenario.Step) bool { return o.Line == step.Line && step.Do != scenario.At }) {
 		unrolled := s.String() // within a repeat
 		if unrolled == text {
-			return "", fmt.Errorf("line %d stands for several steps: write the line yourself", step.Line)
+			return "", fmt.Errorf("line %d is several steps: write the line yourself", step.Line)
 		}
 		return Insert(unrolled, at, line)
 	}
