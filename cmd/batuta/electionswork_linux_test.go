@@ -71,11 +71,16 @@ func lastWork(t *testing.T, dir string, names int) map[string][]done {
 func presentWork(t *testing.T, dir string, names int) map[string][]done {
 	t.Helper()
 	since, within := time.Now().UnixNano(), agreeWithin+workEvery()
-	all, ok := awaitWork(t, dir, names, within, func(lines []done) bool {
+	written := func(lines []done) bool {
 		return slices.ContainsFunc(lines, func(d done) bool { return d.at > since })
-	})
+	}
+	all, ok := awaitWork(t, dir, names, within, written)
 	if !ok {
-		t.Fatalf("not every leader has written within %v", within)
+		maps.DeleteFunc(all, func(_ string, lines []done) bool { return written(lines) })
+		for name, lines := range all {
+			t.Logf("%s: no leader has written within %v; the last lines: %+v", name, within, lines[max(0, len(lines)-3):])
+		}
+		t.Fatalf("of %d leaders %d have not written within %v", names, len(all), within)
 	}
 	return all
 }
