@@ -1,7 +1,6 @@
 package batuta
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,20 +9,6 @@ import (
 )
 
 func url(value string) map[string]string { return map[string]string{"url": value} }
-
-// watched is the first view of n that is as it should be.
-func watched(t *testing.T, n *Node, ok func(View) bool) View {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for v := range n.Watch(ctx) {
-		if ok(v) {
-			return v
-		}
-	}
-	t.Fatalf("no such view of %s in %v: %+v", n.ID(), patience, n.Leader())
-	return View{}
-}
 
 // A process that tells nothing takes back what the one before it told, and nobody else
 // can have it tell anything.
