@@ -95,7 +95,7 @@ func TestKillLeader(t *testing.T) {
 // that it has lost; then it takes the lead back.
 func TestFreezeLeader(t *testing.T) {
 	c, now := startCluster(t, 5)
-	for round := range fulltest.Size(2, 25) {
+	for round, early := 0, 0; round < fulltest.Size(2, 25); {
 		victim, epoch, frozen := now.leader, now.epoch, time.Now()
 		if _, err := c.freeze(victim); err != nil {
 			t.Fatal(err)
@@ -105,19 +105,26 @@ func TestFreezeLeader(t *testing.T) {
 		if err := c.settle(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
+		lost := func(l api.Line) bool { return l.Event == "lost" && l.Leader == "5" && l.Epoch == epoch }
+		before := slices.ContainsFunc(victim.events, lost)
 		victim.events = nil
 		if err := c.thaw(victim); err != nil {
 			t.Fatal(err)
 		}
 		now = mustAgree(t, c, next.epoch+1, "5")
+		before = before || slices.ContainsFunc(victim.events, func(l api.Line) bool { return lost(l) && l.Time.Before(frozen) })
+		if before && early < 3 { // a busy machine had it lose before the freeze
+			early++
+			continue
+		}
 		told := slices.DeleteFunc(victim.events, func(l api.Line) bool { return l.Time.Before(frozen) })
 		if len(told) == 0 {
 			t.Fatalf("round %d: the thawed leader tells nothing", round)
 		}
-		first := told[0]
-		if first.Event != "lost" || first.Leader != "5" || first.Epoch != epoch {
-			t.Fatalf("round %d: the thawed leader first tells %+v, want that it lost epoch %d", round, first, epoch)
+		if !lost(told[0]) {
+			t.Fatalf("round %d: the thawed leader first tells %+v, want that it lost epoch %d", round, told[0], epoch)
 		}
+		round++
 	}
 }
 
