@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
@@ -17,10 +18,26 @@ type announced struct {
 
 func (a announced) Lead(t Token) { a.at(); a.Network.Lead(t) }
 
+// leaser is an algorithm whose leaderships are in force until a known time, as those of a quorum are.
+type leaser struct{ Algorithm }
+
+func (a leaser) NewCore(c machine.Config) (machine.Core, error) {
+	c.Algorithm = a.Algorithm
+	m, err := machine.New(c)
+	return leased{m}, err
+}
+
+type leased struct{ *machine.Machine }
+
+func (c leased) Lease() (until time.Time, leads bool) {
+	return time.Now().Add(time.Hour), c.View().Leader.ID == c.Self().ID
+}
+
 // A watcher that receives its own leadership may be scheduled at once: IsLeader is true by then.
 func TestALeadershipLastsWhenItIsPublished(t *testing.T) {
-	for _, algorithm := range []Algorithm{bully.New()} {
-		t.Run(algorithm.Name(), func(t *testing.T) {
+	for name, algorithm := range map[string]Algorithm{"bully": bully.New(), "with a lease": leaser{bully.New()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: stalltest.Dir(t), Algorithm: algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}},
 				TMax: 500 * time.Millisecond, TProcess: time.Second})
 			if err != nil {
