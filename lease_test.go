@@ -18,7 +18,7 @@ type announced struct {
 
 func (a announced) Lead(t Token) { a.at(); a.Network.Lead(t) }
 
-// leaser is an algorithm whose leaderships are in force until a known time, as those of a quorum are.
+// leaser is an algorithm that leases leadership, as a quorum does.
 type leaser struct{ Algorithm }
 
 func (a leaser) NewCore(c machine.Config) (machine.Core, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
-// prepareCluster is newCluster whose members end before the test does. dataDir is the test's, or
+// prepareCluster is newCluster for a test, and ends the members with it. dataDir is the test's, or
 // empty: a directory that is made before the cluster is removed after its members have ended.
 func prepareCluster(t *testing.T, dataDir string, n int, flags ...string) *cluster {
 	t.Helper()

@@ -43,7 +43,7 @@ func (g *heldOath) held() attest.Oath {
 	return g.oath
 }
 
-// seen is a quorum whose core reports when it has the commitment that the leader's guard can open.
+// seen is a quorum. Its core reports when it has the commitment that the leader's guard can open.
 type seen struct {
 	*quorum.Algorithm
 	leader *heldOath

@@ -50,7 +50,7 @@ func Hold(t *testing.T, algorithm Maker) {
 		if wanted, fencing := l.Fence(); !ok || under != l || epoch != wanted || fences != fencing || held.Value(key{}) != "value" {
 			t.Errorf("it is held under %+v, %v, and %+v goes on", under, ok, l)
 		}
-		for range 3 { // short ones, which keep the lead
+		for range 3 { // short ones: leadership lasts
 			_, release, err := e.Hold(t.Context())
 			if err != nil {
 				t.Fatal(err)
