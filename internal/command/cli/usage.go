@@ -62,7 +62,13 @@ func offerAll(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		offerAll(sub)
 	}
-	if strings.Count(cmd.LocalFlags().FlagUsages(), "\n") < wall {
+	lines := 0
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			lines += 1 + strings.Count(f.Usage, "\n")
+		}
+	})
+	if lines < wall {
 		return
 	}
 	cmd.InitDefaultHelpFlag()
