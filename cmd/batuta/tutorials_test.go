@@ -110,7 +110,8 @@ func newTutorial(t *testing.T) *tutorial {
 		}
 	})
 	dirs := strings.Fields(string(known))
-	p.env = append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), "GOMODCACHE="+dirs[0], "GOCACHE="+dirs[1], "GOPATH="+dirs[2], "GOWORK=off")
+	p.env = append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), "GOMODCACHE="+dirs[0], "GOCACHE="+dirs[1], "GOPATH="+dirs[2], "GOWORK=off",
+		"GOFLAGS=-trimpath -count=1") // the checkout has another path each time: it is compiled once, and each test runs
 	return p
 }
 
