@@ -290,6 +290,18 @@ func (m *mail) postAgain(to int, msg *election.Message, first time.Time) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
+	if !m.noLinks {
+		m.overLink(to, msg, first)
+	}
+	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
+	if m.cfg.Trace != nil {
+		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
+	}
+}
+
+// overLink notes that a message goes over the link to a member, or with a dial.
+func (m *mail) overLink(to int, msg *election.Message, first time.Time) {
+	peer := &m.members[to]
 	if peer.link && !m.lasting(peer) && peer.stale(m.now, m.cfg.Timing) {
 		m.hangUp(to)
 	}
@@ -304,10 +316,6 @@ func (m *mail) postAgain(to int, msg *election.Message, first time.Time) {
 		peer.pending = m.now
 	}
 	peer.sends(msg, first, m.now, peer.ID == m.watched && ofContest(msg.Kind))
-	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
-	if m.cfg.Trace != nil {
-		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
-	}
 }
 
 // repeat resends, in its order, what may have been lost. What needs proof is resent with every
