@@ -53,6 +53,9 @@ func (s *Seen) Receive(held, highest uint64) {
 // Highest returns the highest epoch.
 func (s *Seen) Highest() uint64 { return s.highest }
 
+// Held returns the highest epoch under which a sender has led or followed.
+func (s *Seen) Held() uint64 { return s.held }
+
 // UsedUp reports whether there is no higher epoch to claim.
 func (s *Seen) UsedUp() bool { return s.highest >= election.MaxEpoch }
 

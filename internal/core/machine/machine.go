@@ -329,6 +329,8 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	}
 	epoch(m.seen.Highest())
 	epoch(m.seen.Asked())
+	epoch(m.seen.Held())
+	epoch(m.tenure.Base())
 	epoch(m.resigned)
 	b = append(append(b, m.tenure.Ended()...), 0)
 	b = append(b, bits(m.tenure.Certain(), m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.tenure.Phase()), byte(m.mode))

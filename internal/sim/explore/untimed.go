@@ -147,7 +147,12 @@ func flag(on bool) byte {
 	return 0
 }
 
-// bases returns the lowest epoch in use and finds each initiator's lowest round.
+// mostLate is how many rounds a restarted member is expected to begin, at most, while a message of
+// its earlier process is on its way.
+const mostLate = 4
+
+// bases returns the lowest epoch in use and finds each initiator's lowest round. That is 0 while a
+// member may begin to count at 0: its next round is then not relative to the rounds of others.
 func (x *untimed) bases(c *untimedState, rounds *[16]uint64) uint64 {
 	epoch := uint64(1<<64 - 1)
 	lower := func(to *uint64, n uint64) {
@@ -177,6 +182,17 @@ func (x *untimed) bases(c *untimedState, rounds *[16]uint64) uint64 {
 		}
 		for i := range rounds {
 			rounds[i] = lowest
+		}
+	}
+	for i, m := range c.machines {
+		switch {
+		case c.restarts == 0 && (m == nil || m.round > 0):
+		case !x.own:
+			clear(rounds[:])
+		case m == nil || m.round == 0:
+			rounds[i] = 0
+		default: // it may restart, or go on forever
+			rounds[i] -= min(rounds[i], mostLate)
 		}
 	}
 	return epoch

@@ -101,8 +101,10 @@ func (s *store) envelope(x *untimed, m *election.Message) *envelope {
 	key := appendMessage(append(append(append([]byte(nil), m.From...), '>'), m.To...), m, 0, 0)
 	return interned(&s.mu, s.envelopes, key, func() *envelope {
 		l := &envelope{m: m, epoch: m.Token.Epoch, initiator: x.index(m.Round.Initiator)}
-		if m.Highest > 0 && (l.epoch == 0 || m.Highest < l.epoch) {
-			l.epoch = m.Highest
+		for _, e := range [...]uint64{m.Highest, m.Renews} {
+			if e > 0 && (l.epoch == 0 || e < l.epoch) {
+				l.epoch = e
+			}
 		}
 		return l
 	})
@@ -142,11 +144,12 @@ func appendMessage(b []byte, m *election.Message, epoch, round uint64) []byte {
 	b = append(append(b, m.Kind...), 0)
 	b = appendToken(b, m.Token, epoch)
 	b = election.AppendRelative(b, m.Highest, epoch)
+	b = election.AppendRelative(b, m.Renews, epoch)
 	b = append(append(b, m.Eligibility...), 0)
 	b = election.AppendRelative(b, m.Round.Number, round)
 	b = append(append(b, m.Round.Initiator...), 0)
 	b = binary.AppendUvarint(b, uint64(m.Hops))
-	b = append(b, flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2, byte(len(m.Ring)))
+	b = append(b, flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2|flag(m.Follows)<<3, byte(len(m.Ring)))
 	for _, r := range m.Ring {
 		b = append(append(b, r.ID...), 0)
 	}
