@@ -23,6 +23,7 @@ import (
 type member struct {
 	*process
 	id, listen, http string
+	data             string // its directory
 	args             []string
 }
 
@@ -41,11 +42,11 @@ func clusterOf(t *testing.T, flags []string, ids ...string) map[string]*member {
 		t.Fatal(err)
 	}
 	for i, id := range ids {
-		members[id] = &member{id: id, listen: loopback(ports[2*i]), http: loopback(ports[2*i+1])}
+		members[id] = &member{id: id, listen: loopback(ports[2*i]), http: loopback(ports[2*i+1]), data: stalltest.Dir(t)}
 	}
 	for _, id := range ids {
 		m := members[id]
-		m.args = []string{"agent", "--id", id, "--listen", m.listen, "--http", m.http, "--events", "json", "--log-level", "error", "--data-dir", stalltest.Dir(t), "--http-advertise", m.http}
+		m.args = []string{"agent", "--id", id, "--listen", m.listen, "--http", m.http, "--events", "json", "--log-level", "error", "--data-dir", m.data, "--http-advertise", m.http}
 		for _, other := range ids {
 			m.args = append(m.args, "--member", other+"="+members[other].listen)
 		}

@@ -2,10 +2,15 @@ package browsertest
 
 import (
 	"fmt"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 // screens are what the pages are looked at on.
@@ -97,6 +102,46 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 	b.until("document.querySelector('#ask-error').textContent.startsWith('No se hizo: el agente ') && document.querySelector('#ask-error [lang=en]').textContent.includes('nonsense')")
 	b.shoot("dashboard-360-es-error")
 	b.fits("a refusal in Spanish")
+}
+
+// On a Spanish page an error is in Spanish too; what others have written, such as the operating system, is quoted there.
+func TestErrorsInSpanish(t *testing.T) {
+	members := cluster(t, "1", "2", "3")
+	b := open(t, browser(t), "http://"+members["2"].http+"/?lang=es")
+	b.until(leaderIs + "'3'")
+	if err := os.RemoveAll(members["2"].data); err != nil {
+		t.Fatal(err)
+	}
+	members["3"].kill() // 2 is to lead, and cannot save that
+	fact := func(name, holds string) {
+		t.Helper()
+		b.until(with("(name, holds) => [...document.querySelectorAll('#facts div')].some(x => x.firstChild.textContent === name && new RegExp(holds).test(x.lastChild.textContent))", name, holds))
+	}
+	fact("Disco", "^no se guarda el estado: «open [^»]*: no such file or directory»: falta el directorio de datos: repóngalo, o reinicie el miembro$")
+	fact("Candidato", "^no: no puede guardar \\(no se guarda el estado: «open ")
+	b.until("document.querySelector('#gathered').textContent === 'Sin historia de 3: su dirección rechaza la conexión.'")
+	b.size(screens[0].width, screens[0].height, "light")
+	b.shoot("dashboard-360-es-disk")
+	b.fits("a disk error in Spanish")
+
+	_, published := api.ParseMetaHTTP("nonsense")
+	for given, want := range map[string]string{
+		datadir.Remedy(fmt.Errorf("write state: %w", syscall.ENOSPC)).Error(): "«write state: no space left on device»: haga sitio en ese sistema de archivos",
+		datadir.Remedy(syscall.EROFS).Error():                                 "«read-only file system»: monte ese sistema de archivos con escritura, y vea en el registro del sistema por qué no la tiene",
+		datadir.Remedy(syscall.EACCES).Error():                                "«permission denied»: permita a este usuario leerlo y escribirlo",
+		datadir.Remedy(syscall.EIO).Error():                                   "«input/output error»: el disco falla: reemplácelo",
+		datadir.Remedy(syscall.EMFILE).Error():                                "«too many open files»: suba el límite de archivos abiertos",
+		published.Error():                                                     `publica una API HTTP en "nonsense", que no es http://HOST:PUERTO ni https://HOST:PUERTO`,
+		"a save has not ended in 2s":                                          "un guardado no terminó en 2\u00a0s",
+		"it answers 403 Forbidden":                                            "responde «403 Forbidden»",
+		"connect: no route to host":                                           "«connect: no route to host»",
+		"algorithm: member 1 has algorithm \"ring\", member 2 has \"bully\": give all the same": `otro algoritmo: el 1 tiene "ring", el 2 tiene "bully": dé a todos lo mismo`,
+		"not-member: not a member of this cluster":                                              "no es miembro: no es miembro de este clúster",
+	} {
+		if got := eval[string](b, with("given => import('/ui/shared/words.js').then(({ fault }) => fault(given))", given)); got != want {
+			t.Errorf("%q: got  %q\nwant %q", given, got, want)
+		}
+	}
 }
 
 // Without a mouse: play, step, and crash a member.

@@ -3,7 +3,7 @@
 import { $, h, listed, replace, text } from './shared/dom.js'
 import { moment, toggles, translate } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
-import { doing, reason } from './shared/words.js'
+import { fault, reason } from './shared/words.js'
 import { get, listen, post, put, Refused, remove, restart, setToken } from './agent.js'
 import { explain, question } from './dialog.js'
 import { incident } from './incident.js'
@@ -186,8 +186,8 @@ class Dashboard {
     const old = tr.querySelectorAll('td')
     const cells = [
       cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.leader && !s.ready && h('span', { class: 'tag' }, t('servesNot')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
-      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: reason(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
-      cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, reason(s.standing_why))),
+      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refusal', { why: fault(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
+      cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, this.#standingWhy(s))),
       cell('epoch', 'number', m.epoch ? count(m.epoch) : t('unknown')), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
     ]
     if (old.length === 9) { // keep the buttons, which may have the focus
@@ -200,6 +200,9 @@ class Dashboard {
       h('button', { class: 'hand', hidden: !(s.leader === s.id && m.id !== s.id && m.state === 'up'), 'aria-label': `${t('transfer')}: ${m.id}`, onclick: () => this.#transfer(m.id) }, t('transfer')),
       h('button', { class: 'danger', 'aria-label': t('yesRemove', m), onclick: () => this.#remove(m.id) }, t('remove')))))
   }
+
+  // standingWhy: what a health check says is the user's own.
+  #standingWhy(s) { return (s.standing === 'unsaved' ? fault : reason)(s.standing_why) }
 
   #ago(stamp) {
     const ms = this.heard - Date.parse(stamp)
@@ -219,15 +222,15 @@ class Dashboard {
     if (!this.history) return
     const missing = this.gathered?.members.filter(m => m.error) ?? []
     text($('#span'), t('timelineFrom', { id: this.gathered ? this.gathered.members.filter(m => m.history).map(m => m.id).join(', ') : this.status.id, time: moment(this.history.began) }))
-    text($('#gathered'), missing.length ? t('notGathered', { ids: missing.slice(0, 5).map(m => `${m.id}: ${m.error}`).join('; ') + (missing.length > 5 ? ' …' : '') }) : '')
+    text($('#gathered'), missing.length ? t('notGathered', { ids: missing.slice(0, 5).map(m => `${m.id}: ${fault(m.error)}`).join('; ') + (missing.length > 5 ? ' …' : '') }) : '')
     drawTimeline({ band: $('#band'), lanes: $('#lanes'), rows: $('#reigns'), doubles: $('#doubles') }, this.status.id, this.history, this.gathered, this.leaderships, Number($('#range').value))
   }
 
   #facts(s) {
     const roles = { leader: 'leaderRole' }
-    const refused = Object.entries(s.refused || {}).filter(([, n]) => n > 0).map(([why, n]) => `${why} ${count(n)}`).join(', ')
-    const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: moment(s.paused.until), leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${reason(s.standing_why)})` : '')], ['f_algorithm', s.algorithm],
-      ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', `${s.timing.heartbeat}; ${s.timing.t}`], ['f_disk', s.disk_error || t('ok')], ['f_listen', s.listen],
+    const refused = Object.entries(s.refused || {}).filter(([, n]) => n > 0).map(([why, n]) => `${fault(why)} ${count(n)}`).join(', ')
+    const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: moment(s.paused.until), leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${this.#standingWhy(s)})` : '')], ['f_algorithm', s.algorithm],
+      ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', `${s.timing.heartbeat}; ${s.timing.t}`], ['f_disk', fault(s.disk_error) || t('ok')], ['f_listen', s.listen],
       ...s.advertise && s.advertise !== s.listen ? [['f_advertise', s.advertise]] : [], ['f_http', s.http], ['f_version', s.version], ['f_incarnation', s.incarnation],
       ...s.successor !== undefined ? [['f_successor', s.successor || t('alone')]] : [], ...refused ? [['f_refused', refused]] : []]
     listed($('#facts'), facts, ([key]) => key, ([key]) => h('div', {}, h('dt', {}, t(key)), h('dd')), (el, [key, value]) => {

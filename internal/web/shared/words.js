@@ -60,6 +60,16 @@ const reasons = [
   ['its last leader.s time has ended: silent', 'terminó el plazo de su último líder: en silencio'], ['its last leader.s time has ended: resigned', 'terminó el plazo de su último líder: renunció'], ['it lives, though its address has refused a connection', 'vive, aunque su dirección rechazó una conexión'], ['its disk refuses the log', 'su disco rechaza el registro'], ['it was elected to pass its log on', 'fue elegido para pasar su registro'], ['it is to be removed', 'va a ser eliminado'],
   ['it is down, or stands no more', 'está caído, o ya no se presenta'], ['it has led meanwhile, and resigned', 'entretanto lideró, y renunció'], ['that the log is committed up to (.*)', 'que el registro está confirmado hasta $1'], ['it stands since we claim', 'se presenta porque reclamamos'], ['each has removed the other, and it ranks higher', 'cada uno eliminó al otro, y este es mayor'], ['that it was removed', 'que fue eliminado'],
   ['its file rolled back one write', 'su archivo perdió la última escritura'], ['its disk emptied', 'su disco se vació'], ['it has stopped', 'se detuvo'], ['(.*) with priority (.*)', '$1, con prioridad $2'], ['by (.*) now', 'ahora $1'], ['by (.*)', 'por $1'],
+  ['Lead has returned, so no work of a leader runs here: it is a candidate again when Lead is called again, or it is asked to campaign', 'Lead retornó, así que aquí no corre trabajo de líder: vuelve a ser candidato cuando se llame otra vez a Lead, o se le pida elección'], ['it does not lead next to members that refuse it: .*', 'no lidera junto a miembros que lo rechazan: cada uno tiene su razón entre los miembros'],
+  ['it joins through (.*), and has learned of no leader: .*', 'se une por medio de $1, y no conoce líder: con este algoritmo solo funda un clúster un miembro con lista y sin Config.Join'], ['waits until (.*) members know each other \\(Config.Expect\\): by now it knows (.*), itself included', 'espera a que se conozcan $1 miembros (Config.Expect): ya conoce $2, él incluido'], ['it cannot join through (.*?): (.*)', 'no puede unirse por medio de $1: «$2»'],
+  ['no member answers at (.*), and it creates no cluster by itself: .*', 'nadie responde en $1, y él mismo no funda un clúster: arranque ahí un miembro, o este con Config.Bootstrap, una vez'], ['(.*) members know each other, none of them has learned of a leader, and none creates a cluster by itself: .*', 'se conocen $1 miembros, ninguno conoce líder, y ninguno funda un clúster: arranque uno con Config.Bootstrap, una vez, o todos con Config.Expect'],
+  ['it does not publish where its HTTP API is \\(--http-advertise\\)', 'no publica dónde está su API HTTP (--http-advertise)'], ['it publishes an HTTP API at (.*), which is neither http://HOST:PORT nor https://HOST:PORT', 'publica una API HTTP en $1, que no es http://HOST:PUERTO ni https://HOST:PUERTO'], ['its API has TLS, and members of this cluster have nothing to prove themselves with \\(--secret-file, --tls-cert\\)', 'su API usa TLS, y los miembros de este clúster no tienen con qué identificarse (--secret-file, --tls-cert)'],
+  ["its answer is not batuta's", 'su respuesta no es de batuta'], ['it does not answer in time', 'no responde a tiempo'], ['it answers ([1-5]\\d\\d .*)', 'responde «$1»'], ['connect: connection refused', 'su dirección rechaza la conexión'],
+  ['a save has not ended in (.*)', 'un guardado no terminó en $1'], ['save the state', 'no se guarda el estado'], ['(?:append to|replace|read|cut) the log', 'no se escribe el registro'], ['.* has been replaced or cut short by another process', 'otro proceso reemplazó o cortó el archivo'], ['restart the member', 'reinicie el miembro'],
+  ['make room on that file system', 'haga sitio en ese sistema de archivos'], ["mount that file system writable, and look in the system's log why it is not", 'monte ese sistema de archivos con escritura, y vea en el registro del sistema por qué no la tiene'], ['make it readable and writable for this user', 'permita a este usuario leerlo y escribirlo'], ['the disk fails', 'el disco falla'], ['replace it', 'reemplácelo'],
+  ['the data directory is gone', 'falta el directorio de datos'], ['put it back, or restart the member', 'repóngalo, o reinicie el miembro'], ['raise the limit of open files', 'suba el límite de archivos abiertos'],
+  ['member (.*) is of cluster (.*), member (.*) of (.*)', 'el $1 es del clúster $2, el $3 de $4'], ['this is member (.*)', 'este es el $1'], ['member (.*) speaks protocol version (.*), member (.*) version (.*)', 'el $1 habla la versión $2 del protocolo, el $3 la $4'], ['bring both to one release of batuta', 'ponga ambos en la misma versión de batuta'],
+  ['member (.*) listens on (.*), which is not HOST:PORT', 'el $1 escucha en $2, que no es HOST:PUERTO'], ['have it advertise another', 'que publique otra'], ['member (.*) has (?:algorithm|election|t_max) (.*), member (.*) has (.*)', 'el $1 tiene $2, el $3 tiene $4'], ['give all the same', 'dé a todos lo mismo'], ['give all the same, or another cluster', 'dé a todos lo mismo, u otro clúster'],
   ['crashed', 'caído'], ['silent', 'en silencio'], ['resigned', 'renunció'], ['superseded', 'reemplazado'], ['stalled', 'estuvo parado'],
 ].map(([en, es]) => [new RegExp(`^${en}$`), es])
 
@@ -71,6 +81,23 @@ export const reason = given => {
   if (rest) return `${reason(cause)}: ${reason(rest)}`
   const known = reasons.find(([en]) => en.test(text))
   return written(known ? text.replace(...known) : text)
+}
+
+// Why connections are refused, by its key in the agent's counters.
+const refusals = { version: 'otra versión del protocolo', cluster: 'otro clúster', receiver: 'dirigida a otro miembro', 'not-member': 'no es miembro', 'same-id': 'id en uso', 'old-incarnation': 'hay un proceso más nuevo', crowded: 'demasiadas conexiones', closing: 'cierra', join: 'no se admite', 'many-joins': 'demasiados nuevos a la vez', itself: 'es él mismo', check: 'una comprobación', algorithm: 'otro algoritmo', times: 'otros tiempos', election: 'otra elección', address: 'dirección errónea', security: 'identidad sin probar', attest: 'atestación sin efecto', slow: 'demasiado lenta', early: 'sin saludo', other: 'otra razón' }
+
+// fault is an error in the page's language. It has parts: what others have written, such as the operating system, is quoted.
+export const fault = given => {
+  if (lang !== 'es' || !given) return given
+  const whole = reason(given)
+  if (whole !== given) return whole
+  const parts = given.split(': ').map(part => [part, refusals[part] ?? reason(part)]).reduce((list, [part, said]) => {
+    if (said !== part) list.push([said])
+    else if (list.at(-1)?.[1]) list.at(-1)[1] += ': ' + part
+    else list.push(['', part])
+    return list
+  }, [])
+  return parts.map(([said, quoted]) => said || `«${quoted}»`).join(': ')
 }
 
 const why = {
