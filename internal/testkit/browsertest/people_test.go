@@ -79,6 +79,66 @@ func TestTheLabIsForEveryone(t *testing.T) {
 	b.inSpanish(address, ready, "lab-360-es")
 }
 
+// state is one that a page comes to by what a user does: a script brings it about, it is there once another gives true,
+// and a third ends it.
+type state struct{ name, begin, there, end string }
+
+// reached looks at each of a page's states on a phone, light, and on a screen, dark.
+func (b *tab) reached(page string, states ...state) {
+	b.Helper()
+	for _, s := range states {
+		for i, screen := range screens[:2] {
+			scheme := []string{"light", "dark"}[i]
+			name := fmt.Sprintf("%s-%s-%s-%s", page, s.name, screen.name, scheme)
+			b.size(screen.width, screen.height, scheme)
+			eval[any](b, s.begin+", 0")
+			b.until(s.there)
+			b.shoot(name)
+			b.fits(name)
+			b.legible(name)
+			b.accessible(name)
+			eval[any](b, s.end+", 0")
+		}
+	}
+}
+
+// What is opened by a button, or is told when something is wrong, is for everyone too.
+func TestEachStateOfTheLabIsForEveryone(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "lab.pause(), lab.seek(1000), 0")
+	b.reached("lab",
+		state{"member", "document.querySelector(\".hit[aria-label^='Member 2']\").dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: 200, clientY: 200 }))", "!document.querySelector('#menu').hidden", "lab.menu.close()"},
+		state{"link", "document.querySelector('.grip').dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: 200, clientY: 200 }))", "document.querySelector('#menu .danger') && !document.querySelector('#menu').hidden", "lab.menu.close()"},
+		state{"soak", "document.querySelector('#soak-open').click()", "document.querySelector('#soak').open", "document.querySelector('#soak').close()"},
+		state{"soaked", "document.querySelector('#soak-open').click(), document.querySelector('#soak-run').click()", "document.querySelector('#soak-seeds button') && document.querySelector('#soak-progress').value > 0", "document.querySelector('#soak').close()"},
+		state{"exploring", "document.querySelector('#explore-open').click(), document.querySelector('#explore-run').click()", "document.querySelectorAll('#explore-ways button').length > 1", "document.querySelector('#explore').close()"},
+		state{"shared", "document.querySelector('#share').click(), document.querySelector('.script details').open = true", "document.querySelector('#state').textContent", "history.replaceState(null, '', location.pathname)"},
+		state{"no-incident", "lab.incident('{\"batuta\": 1}')", "document.querySelector('#state').textContent.startsWith('This file is no incident')", "lab.say('')"},
+		state{"presenting", "lab.present(true)", "document.body.classList.contains('presenting')", "lab.present(false)"},
+		state{"presenting-exercise", "lab.present(true), lab.tours.exercise('bully', 7), lab.tours.go(1)", "lab.tours.current?.exercise && (lab.tours.go(1), !document.querySelector('#predict').hidden)", "lab.present(false), lab.tours.end()"},
+		state{"fault", "(x => { x.value = 'members 1 2 3\\nrun 1s\\ncrsh 3\\n'; x.dispatchEvent(new Event('input')) })(document.querySelector('#text'))", "document.querySelector('#verdict.bad')", "0"},
+	)
+}
+
+// So are an agent's questions, what nobody leads, and what is folded away.
+func TestEachStateOfTheDashboardIsForEveryone(t *testing.T) {
+	members := clusterOf(t, []string{"--algorithm", "quorum"}, "1", "2", "3")
+	b := open(t, browser(t), "http://"+members["3"].http+"/", gone...)
+	b.until(leaderIs + "'3'")
+	const asked = "document.querySelector('#ask').open"
+	asks := func(name string) state {
+		return state{name, "document.querySelector('#" + name + "').click()", asked, "document.querySelector('#ask').close()"}
+	}
+	b.reached("dashboard", asks("cordon"), asks("pause"), // always to be had, whoever leads
+		state{"remove", "document.querySelector('#rows .danger').click()", asked, "document.querySelector('#ask').close()"},
+		state{"unfolded", "document.querySelectorAll('details').forEach(x => x.open = true)", "document.querySelector('#messages tbody tr')", "0"})
+	members["1"].kill()
+	members["2"].kill()
+	b.until(leaderIs + "'Nobody'")
+	b.reached("dashboard", state{"nobody", "0", "document.querySelector('#rows .state:is(.down, .unreachable)') && document.querySelector('#gathered').textContent", "0"})
+}
+
 func TestTheDashboardIsForEveryone(t *testing.T) {
 	members := cluster(t, "1", "2", "3", "4", "5")
 	b := open(t, browser(t), "http://"+members["2"].http+"/", "status of 4")

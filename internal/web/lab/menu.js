@@ -10,6 +10,7 @@ export class Menu {
     this.lab = lab
     addEventListener('keydown', event => { if (event.key === 'Escape' && !el.hidden) { event.preventDefault(); this.close() } })
     addEventListener('pointerdown', event => { if (!el.hidden && !el.contains(event.target) && !event.target.closest?.('.hit, .grip')) this.close(false) })
+    addEventListener('resize', () => this.close(false)) // it would be where the member was
     el.addEventListener('keydown', event => {
       if (event.key !== 'Tab') return
       const all = [...el.querySelectorAll('button')], edge = event.shiftKey ? all[0] : all[all.length - 1]
