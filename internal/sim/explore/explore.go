@@ -37,6 +37,7 @@ type Config struct {
 	OwnRounds  bool   // a member holds only its own round numbers, as with Bully
 	States     uint64 // give up after so many; 0: never
 	Workers    int    // default: a worker per core
+	Order      uint64 // makes the moves of each state in an order drawn from it, which must not change the result; 0: as they are listed
 	Progress   func(Result)
 }
 

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -148,6 +149,10 @@ type edge struct {
 // expand makes all moves out of a state.
 func (e *expander[S]) expand(from reached[S]) {
 	e.moves = e.x.reduced(from.c, e.x.moves(from.c, e.moves[:0]))
+	if order := e.x.shared().c.Order; order > 0 {
+		random := rand.New(rand.NewPCG(order, uint64(from.no)))
+		random.Shuffle(len(e.moves), func(i, j int) { e.moves[i], e.moves[j] = e.moves[j], e.moves[i] })
+	}
 	e.outcome = outcome{rests: e.x.rests(from.c, e.moves), edges: e.edges[:0]}
 	if e.rests {
 		if e.wrong = e.x.atRest(from.c); e.wrong != nil {
