@@ -132,7 +132,7 @@ const MaxPause = 7 * 24 * time.Hour
 type Shares struct {
 	Stamp   int64  `cbor:"1,keyasint,omitempty"` // Ack: when it left, in its sender's time
 	Echo    int64  `cbor:"2,keyasint,omitempty"` // Beat: the last Stamp of its receiver
-	Version uint64 `cbor:"3,keyasint,omitempty"` // Beat: of the assignments; Ack: of what its sender has reported
+	Version uint64 `cbor:"3,keyasint,omitempty"` // Beat: of the assignments; Ack: of what its sender has reported, 0 until that has been taken in
 	Digest  uint64 `cbor:"4,keyasint,omitempty"` // Beat: of the assignments
 }
 

@@ -201,8 +201,7 @@ func led(t *testing.T, b *electionsBench, not *member) {
 	}
 }
 
-// wentOn: a name changes its leadership only if its leader is gone. Of 10,000 names, on a machine that compiles
-// meanwhile, a living member may report those that it leads too late: then they are at most half.
+// wentOn: nobody but who led under the one that is gone is followed by another leadership.
 func wentOn(t *testing.T, before, after map[string][]done, gone string) {
 	t.Helper()
 	var changed []string
@@ -212,10 +211,8 @@ func wentOn(t *testing.T, before, after map[string][]done, gone string) {
 			changed = append(changed, fmt.Sprintf("%s: %s led under %d and lives, and %s leads under %d", name, was.id, was.epoch, is.id, is.epoch))
 		}
 	}
-	if len(changed) > fulltest.Size(0, len(before)/2) {
+	if len(changed) > 0 {
 		t.Errorf("%d names of %d changed their leadership: %q", len(changed), len(before), changed[:min(len(changed), 5)])
-	} else if len(changed) > 0 {
-		t.Logf("%d names of %d changed their leadership, such as %q", len(changed), len(before), changed[0])
 	}
 }
 

@@ -146,10 +146,10 @@ func (o *office) acked(m *election.Message) {
 		return
 	}
 	p := o.peerOf(m.From)
-	if p.reported && s.Stamp > p.stamp {
+	if s.Stamp > p.stamp {
 		o.heard(p, s.Stamp)
 	}
-	if !p.reported || s.Version != p.version {
+	if s.Version != 0 && (!p.reported || s.Version != p.version) { // 0: its full report is still to come
 		o.ask(p)
 	}
 }

@@ -20,6 +20,7 @@ type cluster struct {
 	mail    []*election.Message
 	due     []time.Time
 	cut     map[[2]election.ID]bool
+	loses   func(*election.Message) bool // nil: no message
 	bytes   int
 	led     map[string]election.Token // the highest token that anyone has led under
 }
@@ -152,7 +153,7 @@ func (m *tester) do(actions []election.Action) {
 	for _, a := range actions {
 		if a.Kind == election.Send && !m.dead {
 			m.bytes += len(a.Message.Data)
-			if !m.cut[[2]election.ID{m.id, a.To}] {
+			if !m.cut[[2]election.ID{m.id, a.To}] && (m.loses == nil || !m.loses(a.Message)) {
 				m.mail, m.due = append(m.mail, a.Message), append(m.due, m.now.Add(time.Millisecond))
 				if a.Message.To != a.To {
 					m.t.Fatalf("%s sends to %s what is for %s", m.id, a.To, a.Message.To)

@@ -279,17 +279,20 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
 		c.beats.ticks(m, c.now)
 		p := c.office.peers[to]
-		if p == nil || !p.reported || p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
+		if p == nil || !c.office.confirms(p) || p.reported && p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
 			return m // nothing is shared
 		}
 		out := *m
 		out.Shares = &election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
 		return &out
-	case m.Kind == election.Ack && c.office == nil && c.welcomed && same(m.Token, c.view) && to == c.view.Leader.ID:
+	case m.Kind == election.Ack && c.office == nil && same(m.Token, c.view) && to == c.view.Leader.ID:
 		if len(c.campaigns)+len(c.holds)+len(c.names) == 0 {
 			return m // no member uses them
 		}
-		m.Shares = &election.Shares{Stamp: c.stamp(), Version: c.reported}
+		m.Shares = &election.Shares{Stamp: c.stamp()}
+		if c.welcomed {
+			m.Shares.Version = c.reported
+		}
 	case m.Kind == election.Resign && c.office != nil && c.leased && same(m.Token, c.office.token):
 		out := *m
 		out.Data = c.office.remains().encode()

@@ -107,15 +107,43 @@ func (o *office) remains() *frame {
 	return f
 }
 
-// over is when members that have not reported to a coordinator hold nothing any more.
+// reportWaits is for how many times as long as a lead lasts a new coordinator confirms members
+// that have not reported.
+const reportWaits = 2
+
+// confirms reports whether what a member leads lasts on under this coordinator. Until all is
+// settled a member that is received does not need to have reported: a report of many names takes
+// time.
+func (o *office) confirms(p *peer) bool {
+	return p.reported || p.stamp > 0 && !p.down && !o.settled && o.now.Sub(o.since) <= reportWaits*o.wait
+}
+
+// over is when members that have not reported to a coordinator hold nothing any more: what it
+// has confirmed meanwhile is over, and what earlier coordinators have.
+func (o *office) over() time.Time {
+	at := o.former.over(o)
+	for _, p := range o.peers {
+		if p.reported || p.down || p.stamp == 0 {
+			continue
+		}
+		confirmed := min(p.heard.Sub(o.since), reportWaits*o.wait)
+		if last := o.since.Add(confirmed + o.wait); last.After(at) {
+			at = last
+		}
+	}
+	return at
+}
+
+// over is when members that have not reported to a coordinator hold nothing any more of what
+// earlier coordinators have confirmed.
 //
 // Earlier coordinators have confirmed no lead since this coordinator's lease began: the time
 // that a lead lasts, counted from then, is enough. Less is enough if the coordinator of the
 // epoch before has resigned: there was none between the two. Beyond what that coordinator
 // waited for, only those that it has confirmed can hold anything. They have reported to this
 // coordinator, or their time has an end.
-func (o *office) over() time.Time {
-	last, own := o.former, o.since.Add(o.settles())
+func (last *former) over(o *office) time.Time {
+	own := o.since.Add(o.settles())
 	if !o.leased || last.epoch == 0 || last.epoch+1 != o.token.Epoch {
 		return own
 	}
