@@ -41,6 +41,20 @@ const overlapping = `(() => {
 	return [String(busy), ...found.slice(0, 5)]
 })()`
 
+// croppedInTime is a script that gives the labels of the space-time diagram that it cuts off, at each event of the run.
+const croppedInTime = `(() => {
+	const pen = CanvasRenderingContext2D.prototype, { rect, fillText } = pen, found = new Set()
+	let edge
+	pen.rect = function (x, y, w, h) { edge = x + w; rect.call(this, x, y, w, h) }
+	pen.fillText = function (words, x, y) {
+		if (this.textAlign === 'left' && x + this.measureText(words).width > edge) found.add(words)
+		fillText.call(this, words, x, y)
+	}
+	for (const { at } of lab.model.events) { edge = Infinity; lab.seek(at); lab.spacetime.render(lab.now, null) } // what is drawn before is of lanes, and not cut
+	Object.assign(pen, { rect, fillText })
+	return [...found].slice(0, 5)
+})()`
+
 // What messages carry is written where nothing else is, on a phone and on a projector too.
 func TestLabelsDoNotOverlap(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"?lang=es") // longer words
@@ -58,6 +72,9 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 			got := eval[[]string](b, overlapping)
 			if len(got) > 1 {
 				t.Errorf("%s at %d px: %s", tour, screen.width, strings.Join(got[1:], "; "))
+			}
+			for _, label := range eval[[]string](b, croppedInTime) {
+				t.Errorf("%s at %d px: in the space-time diagram this is cut off: %s", tour, screen.width, label)
 			}
 			if tour == "1-bully-cascade" && got[0] == "0" {
 				t.Errorf("%s: at no moment are ten messages in flight", tour)

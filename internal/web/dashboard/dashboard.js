@@ -158,7 +158,7 @@ class Dashboard {
       }
     }
     const line = parts.slice(0, 3).join(t('and'))
-    return line && line[0].toUpperCase() + line.slice(1) + '.'
+    return line && line.replace(/^se /, 'Se ') + '.' // an id stays as it is
   }
 
   #tick() {
@@ -186,7 +186,7 @@ class Dashboard {
     const old = tr.querySelectorAll('td')
     const cells = [
       cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.leader && !s.ready && h('span', { class: 'tag' }, t('servesNot')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
-      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refusal', { why: fault(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why' }, t('side', side))),
+      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refusal', { why: fault(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why side' }, t('side', side))),
       cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, this.#standingWhy(s))),
       cell('epoch', 'number', m.epoch ? count(m.epoch) : t('unknown')), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
     ]

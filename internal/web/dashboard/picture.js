@@ -61,7 +61,7 @@ function node(m, status, { x, y }, r, n) {
   const g = s('g', { class: `node ${m.state} ${leads ? 'leads' : ''} ${behind ? 'behind' : ''}`, transform: `translate(${x} ${y})` },
     s('title', {}, `${m.id} · ${words} · ${m.address}`), s('circle', { class: 'body', r }))
   if (m.state === 'down') g.append(s('path', { class: 'cross', d: `M${-r * .6} ${-r * .6} L${r * .6} ${r * .6} M${r * .6} ${-r * .6} L${-r * .6} ${r * .6}` }))
-  g.append(s('text', { class: 'id', dy: '.35em', 'font-size': Math.max(8, Math.min(r * .85, r * 2.7 / Math.max(shown.length, 1))) }, shown))
+  g.append(s('text', { class: shown.length > 3 ? 'id long' : 'id', dy: '.35em', 'font-size': Math.max(8, Math.min(r * .85, r * 2.7 / Math.max(shown.length, 1))) }, shown))
   if (leads) g.append(s('path', { class: 'crown', transform: `translate(0 ${-r - 4})`, d: 'M-12 0 L-15 -14 L-6.5 -7.5 L0 -18 L6.5 -7.5 L15 -14 L12 0 Z' }))
   if (n <= 24) {
     const up = leads ? -r - 27 : -r - 11

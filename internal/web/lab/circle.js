@@ -79,7 +79,7 @@ export class Circle {
       const { x, y } = this.places[i], r = this.r
       const ring = s('circle', { r, class: 'body' })
       const halo = s('circle', { r: r + 6, class: 'halo', visibility: 'hidden' })
-      const id = s('text', { class: 'id', 'aria-hidden': 'true', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
+      const id = s('text', { class: m.id.length > 3 ? 'id long' : 'id', 'aria-hidden': 'true', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
       const mark = s('path', { class: 'mark', visibility: 'hidden' })
       const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 9})`, visibility: 'hidden' },
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))

@@ -32,7 +32,7 @@ export class SpaceTime {
     this.model = model
     this.shift = 0
     const n = model.members.length
-    this.scale = this.big ? Math.max(1, Math.min(innerWidth / 1280, innerHeight / 800)) : 1 // a room reads a share of the screen
+    this.scale = this.big ? Math.max(1, Math.min(innerWidth / 1280, innerHeight / 800)) : Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 15) // a room reads a share of the screen
     this.lane = Math.max(10, Math.min(46, (this.big ? 210 : 420) / n))
     this.canvas.style.height = (top + this.lane * n + 30) * this.scale + 'px'
     this.stale = true
@@ -91,7 +91,7 @@ export class SpaceTime {
     this.#lanes(c)
     c.save()
     c.beginPath()
-    c.rect(left - 6, 0, this.w - left - right + 12, this.h)
+    c.rect(left - 6, 0, this.w - left + 6, this.h) // labels reach to the edge
     c.clip()
     this.#flights(c)
     this.#events(c)
