@@ -255,6 +255,7 @@ func (o *office) mentions(claims []claim) {
 
 // takesAlike applies a compact report, except for the names that it has claims for.
 func (o *office) takesAlike(p *peer, like claim) {
+	single := len(o.ordered()) == len(o.names) // as in unlike
 	for _, k := range o.contests.ordered() {
 		if k.reportedIn == o.reports {
 			continue
@@ -263,7 +264,7 @@ func (o *office) takesAlike(p *peer, like claim) {
 		if e == nil {
 			e = o.at(key{k.name, 0})
 		}
-		if e == nil || e.Seat.Seat != 0 || len(o.names[k.name]) != 1 {
+		if e == nil || e.Seat.Seat != 0 || !single && len(o.names[k.name]) != 1 {
 			continue
 		}
 		k.reportedIn = o.reports

@@ -319,8 +319,9 @@ func (c Candidacy) compare(other Candidacy) int {
 
 // unlike returns the names with a claim that differs from the assignment, or from the default candidacy.
 func (m *member) unlike(like Candidacy) map[string]bool {
-	names, stood, held := map[string]bool{}, 0, 0
-	for _, e := range m.ordered() {
+	names, stood, held, seats := map[string]bool{}, 0, 0, m.ordered()
+	single := len(seats) == len(m.names) // every name has a single seat, so none is looked up
+	for _, e := range seats {
 		how, stands := m.campaigns[e.Name]
 		if stands && e.Seat.Seat == 0 {
 			stood++
@@ -329,7 +330,7 @@ func (m *member) unlike(like Candidacy) map[string]bool {
 		if holds {
 			held++
 		}
-		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || len(m.names[e.Name]) != 1 || e.Leader == m.self && !holds {
+		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || !single && len(m.names[e.Name]) != 1 || e.Leader == m.self && !holds {
 			names[e.Name] = true
 		}
 	}
