@@ -201,7 +201,7 @@ func led(t *testing.T, b *electionsBench, not *member) {
 	}
 }
 
-// wentOn: nobody but who led under the one that is gone is followed by another leadership.
+// wentOn checks that a name changes its leadership only if its leader is the member that was lost.
 func wentOn(t *testing.T, before, after map[string][]done, gone string) {
 	t.Helper()
 	var changed []string

@@ -102,7 +102,7 @@ func (b *tab) reached(page string, states ...state) {
 	}
 }
 
-// What is opened by a button, or is told when something is wrong, is for everyone too.
+// What a button opens, and what the page shows of a fault, is for everyone too.
 func TestEachStateOfTheLabIsForEveryone(t *testing.T) {
 	b := open(t, browser(t), serveLab(t))
 	b.until(ready)
@@ -121,7 +121,7 @@ func TestEachStateOfTheLabIsForEveryone(t *testing.T) {
 	)
 }
 
-// So are an agent's questions, what nobody leads, and what is folded away.
+// So are an agent's questions, a cluster without a leader, and what is folded.
 func TestEachStateOfTheDashboardIsForEveryone(t *testing.T) {
 	members := clusterOf(t, []string{"--algorithm", "quorum"}, "1", "2", "3")
 	b := open(t, browser(t), "http://"+members["3"].http+"/", gone...)
@@ -130,7 +130,7 @@ func TestEachStateOfTheDashboardIsForEveryone(t *testing.T) {
 	asks := func(name string) state {
 		return state{name, "document.querySelector('#" + name + "').click()", asked, "document.querySelector('#ask').close()"}
 	}
-	b.reached("dashboard", asks("cordon"), asks("pause"), // always to be had, whoever leads
+	b.reached("dashboard", asks("cordon"), asks("pause"), // offered under every leader
 		state{"remove", "document.querySelector('#rows .danger').click()", asked, "document.querySelector('#ask').close()"},
 		state{"unfolded", "document.querySelectorAll('details').forEach(x => x.open = true)", "document.querySelector('#messages tbody tr')", "0"})
 	members["1"].kill()
