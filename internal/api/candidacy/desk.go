@@ -336,12 +336,14 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan
 	return a, c.changed, c.gone, nil
 }
 
-// heldBy gives a member that leads, where no seat is left for a candidacy.
+// heldBy gives a member that leads, where no seat is left for a candidacy. A leadership of this member that no
+// candidacy holds is about to come to the first that waits.
 func (d *Desk) heldBy(c *candidacy, leaders []batuta.View) string {
+	own := func(v batuta.View) bool { return v.Token.Leader.ID == d.cfg.Member }
 	switch q := c.queue; {
-	case q.holder != nil || len(q.waiting) > 0 && q.waiting[0] != c:
+	case q.holder != nil && q.holder.state != Waiting || len(q.waiting) > 0 && q.waiting[0] != c:
 		return string(d.cfg.Member)
-	case len(leaders) >= c.seats && len(leaders) > 0:
+	case len(leaders) >= c.seats && len(leaders) > 0 && !slices.ContainsFunc(leaders, own):
 		return string(leaders[0].Token.Leader.ID)
 	}
 	return ""
@@ -404,7 +406,7 @@ func (q *queue) fail(err error) {
 
 // lead is the work of a leadership: it returns when the client's work has stopped.
 func (q *queue) lead(ctx context.Context, l batuta.Leadership) error {
-	c, stopped := q.next(l.Token)
+	c, stopped := q.next(ctx, l.Token)
 	if c == nil {
 		return nil
 	}
@@ -418,11 +420,11 @@ func (q *queue) lead(ctx context.Context, l batuta.Leadership) error {
 }
 
 // next gives the leadership to the first that waits, and a channel that is closed when its work has stopped, unless
-// the leadership is lost before; nil: none waits.
-func (q *queue) next(token batuta.Token) (c *candidacy, stopped <-chan struct{}) {
+// the leadership is lost before; nil: none waits, or the leadership is over.
+func (q *queue) next(ctx context.Context, token batuta.Token) (c *candidacy, stopped <-chan struct{}) {
 	q.desk.mu.Lock()
 	defer q.desk.mu.Unlock()
-	if len(q.waiting) == 0 {
+	if len(q.waiting) == 0 || ctx.Err() != nil {
 		return nil, nil
 	}
 	c = q.waiting[0]

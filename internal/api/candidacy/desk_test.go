@@ -27,7 +27,9 @@ const patience = 30 * time.Second
 
 // election is led here whenever it is asked for, under rising epochs, until lose is called.
 type election struct {
-	name string
+	name    string
+	leaders []batuta.View
+	begin   chan struct{} // once it is closed, this member leads; nil: at once
 
 	mu    sync.Mutex
 	epoch uint64
@@ -37,12 +39,15 @@ type election struct {
 }
 
 func (e *election) Name() string           { return e.name }
-func (e *election) Leaders() []batuta.View { return nil }
+func (e *election) Leaders() []batuta.View { return e.leaders }
 func (e *election) Lease(context.Context) (batuta.Lease, error) {
 	return batuta.Lease{Left: time.Minute}, nil
 }
 
 func (e *election) Lead(ctx context.Context, fn func(context.Context, batuta.Leadership) error) error {
+	if e.begin != nil {
+		<-e.begin
+	}
 	for ctx.Err() == nil {
 		e.mu.Lock()
 		e.epoch++
@@ -225,6 +230,49 @@ func TestALeaseLeadsUntilItIsReleased(t *testing.T) {
 	d.gone("x/candidacy", second.Candidacy)
 	if most := d.election("x").most; most != 1 {
 		t.Errorf("%d lead at once", most)
+	}
+}
+
+// A client that ends where an election is held would end, too, in the moment in which it is given to this member.
+func TestALeadershipOnItsWayHoldsNothing(t *testing.T) {
+	t.Parallel()
+	leader := func(id batuta.ID) batuta.View {
+		return batuta.View{Token: batuta.Token{Epoch: 1, Leader: batuta.Rank{ID: id}}}
+	}
+	for _, try := range []struct {
+		what    string
+		leaders []batuta.View
+		held    string
+	}{
+		{"this member", []batuta.View{leader("1")}, ""},
+		{"another member", []batuta.View{leader("2")}, "2"},
+		{"none", nil, ""},
+	} {
+		d := newDesk(t)
+		e := d.election("x")
+		e.leaders, e.begin = try.leaders, make(chan struct{})
+		a := d.put("x/candidacy", `{"ttl":"1m"}`)
+		if a = d.put("x/candidacy", `{"candidacy":"`+a.Candidacy+`"}`); a.State != candidacy.Waiting || a.HeldBy != try.held {
+			t.Errorf("%s leads: the candidacy is %s, held by %q; want %q", try.what, a.State, a.HeldBy, try.held)
+		}
+		close(e.begin)
+		d.await("x/candidacy", a.Candidacy, candidacy.Leading)
+	}
+}
+
+// A client that has ended holds nothing, from the answer to its DELETE on.
+func TestACandidacyThatHasEndedHoldsNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for range 300 {
+		first := d.put("x/candidacy", `{"ttl":"1m"}`)
+		d.await("x/candidacy", first.Candidacy, candidacy.Leading)
+		second := d.put("x/candidacy", `{"ttl":"1m"}`)
+		d.do("DELETE", "x/candidacy?candidacy="+first.Candidacy, "")
+		if a := d.put("x/candidacy", `{"candidacy":"`+second.Candidacy+`"}`); a.HeldBy != "" {
+			t.Fatalf("the second is %s, held by %s", a.State, a.HeldBy)
+		}
+		d.do("DELETE", "x/candidacy?candidacy="+second.Candidacy, "")
 	}
 }
 
