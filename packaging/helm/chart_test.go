@@ -112,9 +112,11 @@ func TestLintAndRender(t *testing.T) {
 // BATUTA_TEST_FORMS keeps what is made, for Kubernetes' own API server.
 func TestKubernetesTakesTheForms(t *testing.T) {
 	dir := cmp.Or(os.Getenv("BATUTA_TEST_FORMS"), t.TempDir())
-	tool, err := exec.Command("go", "-C", "../forms", "tool", "-n", "kubectl-validate").CombinedOutput()
+	find := exec.Command("go", "-C", "../forms", "tool", "-n", "kubectl-validate")
+	find.Stderr = t.Output() // where the go command names what it downloads first
+	tool, err := find.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, tool)
+		t.Fatal(err)
 	}
 	validate := strings.TrimSpace(string(tool))
 	write := func(name string, text []byte) string {
@@ -184,6 +186,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"an algorithm as the mode":  {"mode": "bully"},
 		"a name that is no label":   {"cluster": "a_b"},
 		"no pods":                   {"replicas": 0},
+		"a volume without a size":   {"storage": map[string]any{"size": ""}},
+		"a size in no unit":         {"storage": map[string]any{"size": "1 GB"}},
 		"a container without image": {"containers": []any{map[string]any{"name": "service"}}},
 	} {
 		if _, err := render(t, v); err == nil {
