@@ -13,10 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -32,34 +33,24 @@ func built(t *testing.T, name string) string {
 	return path
 }
 
-// members gives the addresses of three members on loopback, and of one service.
-func members(t *testing.T) (list []string, service string) {
-	for i, addr := range addresses(t, 4) {
+// members gives the addresses of three members on loopback, and of a service of each.
+func members(t *testing.T) (list, services []string) {
+	all := addresses(t, 6)
+	for i, addr := range all[:3] {
 		list = append(list, fmt.Sprintf("%d=%s", i+1, addr))
 	}
-	_, service, _ = strings.Cut(list[3], "=")
-	return list[:3], service
+	return list, all[3:]
 }
 
-// addresses gives n addresses on loopback. Each port has a fellow a thousand above that is free too.
+// addresses gives n addresses on loopback.
 func addresses(t *testing.T, n int) (list []string) {
 	t.Helper()
-	for port := 12000; port < 30000 && len(list) < n; port += 7 {
-		addr := "127.0.0.1:" + strconv.Itoa(port)
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		defer l.Close() // held until all are found
-		m, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port+1000))
-		if err != nil {
-			continue
-		}
-		defer m.Close()
-		list = append(list, addr)
+	ports, err := freeport.Find(n)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(list) < n {
-		t.Fatalf("%d of %d ports are free", len(list), n)
+	for _, port := range ports {
+		list = append(list, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	return list
 }
@@ -142,39 +133,29 @@ func TestCron(t *testing.T) {
 
 func TestFailover(t *testing.T) {
 	program := built(t, "failover")
-	list, service := members(t)
+	list, services := members(t)
 	var cluster []*process
 	for i := range list {
-		cluster = append(cluster, start(t, program, flags(list, i, "-service", service)...))
+		cluster = append(cluster, start(t, program, flags(list, i, "-service", services[0])...))
 	}
-	awaitService(t, service, "3 serves")
+	awaitService(t, services[0], "3 serves")
 	cluster[2].kill()
-	awaitService(t, service, "2 serves")
+	awaitService(t, services[0], "2 serves")
 }
 
 // A write goes to the leader, whoever is asked, and to the next one when that is gone.
 func TestRedirect(t *testing.T) {
 	program := built(t, "redirect")
-	list, _ := members(t)
+	list, services := members(t)
 	var cluster []*process
 	for i := range list {
-		_, addr, _ := strings.Cut(list[i], "=")
-		cluster = append(cluster, start(t, program, flags(list, i, "-serve", fellow(addr))...))
+		cluster = append(cluster, start(t, program, flags(list, i, "-serve", services[i])...))
 	}
-	_, first, _ := strings.Cut(list[0], "=")
 	for i := len(list) - 1; i > 0; i-- {
-		_, leader, _ := strings.Cut(list[i], "=")
-		awaitAnswer(t, http.MethodPost, "http://"+fellow(first)+"/orders", "POST /orders by "+fellow(leader)+"\n")
-		awaitAnswer(t, http.MethodGet, "http://"+fellow(first)+"/", "GET / by "+fellow(first)+"\n")
+		awaitAnswer(t, http.MethodPost, "http://"+services[0]+"/orders", "POST /orders by "+services[i]+"\n")
+		awaitAnswer(t, http.MethodGet, "http://"+services[0]+"/", "GET / by "+services[0]+"\n")
 		cluster[i].kill()
 	}
-}
-
-// fellow is the address a thousand ports above.
-func fellow(addr string) string {
-	host, port, _ := net.SplitHostPort(addr)
-	n, _ := strconv.Atoi(port)
-	return net.JoinHostPort(host, strconv.Itoa(n+1000))
 }
 
 // awaitAnswer asks until the answer is want.

@@ -544,12 +544,12 @@ func TestFloatingAddressFollowsTheLeader(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "../cmd/batuta").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	list := addresses(t, 3*len(clouds)+3)
+	list := addresses(t, 6*len(clouds)+6) // of three members, and of their APIs
 	for i, each := range clouds {
 		t.Run(each.exchanges, func(t *testing.T) {
 			t.Parallel()
 			c := newCloud(t, each.exchanges, each.script)
-			c.follows(program, list[3*i:3*i+3], func(common []string) []string {
+			c.follows(program, list[6*i:6*i+6], func(common []string) []string {
 				args := append([]string{"run"}, common...)
 				return append(append(args, "--", c.script, "hold"), c.address...)
 			})
@@ -558,16 +558,17 @@ func TestFloatingAddressFollowsTheLeader(t *testing.T) {
 	t.Run("as a hook", func(t *testing.T) {
 		t.Parallel()
 		c := newCloud(t, "hetzner", "hetzner.sh")
-		c.follows(program, list[3*len(clouds):], func(common []string) []string {
+		c.follows(program, list[6*len(clouds):], func(common []string) []string {
 			return append([]string{"agent", "--on-lead", strings.Join(append([]string{c.script}, c.address...), " ")}, common...)
 		})
 	})
 }
 
-// follows starts a member of a cluster on each machine, at an address of list, and kills the leader.
+// follows starts a member of a cluster on each of three machines, and kills the leader. list has the
+// addresses of the members, and then of their APIs.
 func (c *cloud) follows(program string, list []string, args func(common []string) []string) {
 	listen := func(i int) string { return list[i-1] }
-	asked := func(i int) string { return fellow(list[i-1]) }
+	asked := func(i int) string { return list[i+2] }
 	c.leads = func(machine string) error {
 		url := "http://" + asked(slices.Index(c.machines, machine)) + "/leader"
 		answer, err := http.Get(url)

@@ -69,7 +69,7 @@ func (c *city) start(ip string, change ...func(*batuta.Config, *boss.Options)) *
 	}
 	cfg.Wire = boss.New(o)
 	var n *batuta.Node
-	err := freeport.Undisturbed(func() (err error) { // it may just have closed
+	err := freeport.Again(func() (err error) {
 		n, err = batuta.Start(c.t.Context(), cfg)
 		return err
 	})

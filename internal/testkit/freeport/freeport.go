@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Ports lie below those that kernels use for outgoing connections: a process's port must not be
@@ -63,26 +64,28 @@ func FindOn(ips ...string) ([]int, error) {
 	return nil, fmt.Errorf("found only %d free loopback ports of %d: %w", len(ports), len(ips), last)
 }
 
-// try listens for a moment.
+// try listens for a moment, in which this process starts no child: that would have the socket.
 func try(addr string) error {
-	return Undisturbed(func() error {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return err
-		}
-		return l.Close()
-	})
-}
-
-// Undisturbed calls listen while this process starts no child. Until a child runs its program,
-// it has this process's sockets. On a busy machine it may hold a port that was just closed for
-// too long.
-func Undisturbed(listen func() error) error {
 	if runtime.GOOS == "linux" { // elsewhere Listen takes that lock itself
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 	}
-	return listen()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// Again calls listen until no child holds the port of [Find], on which this process has listened
+// before. A child has this process's sockets until it runs its program. On Linux syscall.ForkLock
+// ends before that: exec wakes the parent first, and closes the sockets later.
+func Again(listen func() error) error {
+	for late := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if err := listen(); !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(late) {
+			return err
+		}
+	}
 }
 
 // next returns a port of a block of this process, which holds as many blocks as n ports need.

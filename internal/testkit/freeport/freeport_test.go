@@ -1,6 +1,11 @@
 package freeport
 
-import "testing"
+import (
+	"net"
+	"strconv"
+	"testing"
+	"time"
+)
 
 // A port that was given and is not listened on yet is given to nobody else.
 func TestAPortIsGivenOnce(t *testing.T) {
@@ -34,4 +39,31 @@ func TestPortsDoNotRunOut(t *testing.T) {
 	if _, err := Find(most * block); err != nil {
 		t.Errorf("more at once than it holds: %v", err)
 	}
+}
+
+// A listener that was closed, and that a child has for a moment, is waited for.
+func TestAgainWaitsForAChild(t *testing.T) {
+	ports, err := Find(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := l.(*net.TCPListener).File() // a second descriptor of the socket, as a child has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	time.AfterFunc(50*time.Millisecond, func() { child.Close() })
+	err = Again(func() (err error) {
+		l, err = net.Listen("tcp", addr)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 }

@@ -5,9 +5,11 @@ package tcpnet
 import (
 	"context"
 	"net"
+	"strconv"
 	"sync"
 
 	"github.com/batuta-dev/batuta/internal/net/transport"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // Host is a process's side of the network: its listener, which is its Listen, and its connections.
@@ -19,9 +21,25 @@ type Host struct {
 	conns []net.Conn
 }
 
-// Bind returns a host that listens at addr; port 0 is any free port.
+// Bind returns a host that listens at addr, or at a free port for port 0. No outgoing connection
+// gets that port while the host is dead: a later host can be bound there.
 func Bind(addr string) (*Host, error) {
-	l, err := transport.Listen(addr)
+	ip, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if port == "0" {
+		ports, err := freeport.FindOn(ip)
+		if err != nil {
+			return nil, err
+		}
+		addr = net.JoinHostPort(ip, strconv.Itoa(ports[0]))
+	}
+	var l net.Listener
+	err = freeport.Again(func() (err error) {
+		l, err = transport.Listen(addr)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
