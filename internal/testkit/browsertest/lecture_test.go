@@ -140,3 +140,54 @@ func TestALectureOnAProjector(t *testing.T) {
 	b.press(kb.Escape)
 	b.until("!document.body.classList.contains('presenting')")
 }
+
+// cutTitles gives the lists to choose from whose longest entry is wider than they are.
+const cutTitles = `[...document.querySelectorAll('header.top select, #super[open] select')].filter(x => x.checkVisibility()).flatMap(x => {
+	const whole = x.cloneNode(true)
+	whole.style.cssText = 'position: fixed; visibility: hidden; width: max-content; max-width: none'
+	x.after(whole)
+	const missing = whole.offsetWidth - x.offsetWidth
+	whole.remove()
+	return missing > 0 ? [x.id + ': ' + missing + ' px are missing'] : []
+})`
+
+// The first stop of every tour shows what its text is about, and every title is readable in full.
+func TestFirstStops(t *testing.T) {
+	for _, lang := range []string{"en", "es"} {
+		b := open(t, browser(t), serveLab(t)+"?lang="+lang)
+		b.until(ready)
+		for _, width := range []int64{1024, 1280, 1920} {
+			b.size(width, 800, "light")
+			for _, cut := range eval[[]string](b, cutTitles) {
+				t.Errorf("%s, %d px: %s", lang, width, cut)
+			}
+		}
+		b.size(1280, 800, "light")
+		for tour, shown := range map[string]string{
+			"5-partition": "true", "6-frozen-leader": "true", "7-one-link": "true", "10-flapping-follower": "true", "11-lesser-side": "true",
+			"1-bully-cascade":          "!document.querySelector('.message.tell[visibility=visible]') && document.querySelector('#counts').textContent === '4\u00a0×\u00a0COORDINATOR'", // "COORDINATOR 4" would name a member
+			"2-bully-crash-and-return": "document.querySelector('.message.beat[visibility=visible]')",                                                                                   // heartbeats
+			"3-chang-roberts":          "document.querySelector('.message.know[visibility=visible]')",                                                                                   // questions
+			"8-quorum":                 "document.querySelector('.run.promise[visibility=visible]') && document.querySelector('#log .none').offsetHeight < 40",
+		} {
+			eval[any](b, with("tour => { lab.tours.begin(tour); return 0 }", tour))
+			b.until(with("tour => lab.tours.current?.name === tour && lab.frame === null", tour))
+			if !eval[bool](b, "Boolean("+shown+")") {
+				t.Errorf("%s, %s: the first stop does not show what its text is about", lang, tour)
+			}
+			if strings.Contains(eval[string](b, "lab.tours.current.scenario"), "settled") && eval[bool](b, "Boolean(document.querySelector('.message.tell[visibility=visible]'))") {
+				t.Errorf("%s, %s: at the first stop all follow the leader, and its announcement is under way still", lang, tour)
+			}
+			b.shoot("lab-first-" + lang + "-" + tour)
+		}
+		eval[any](b, "lab.tours.end(), 0")
+		for tour, round := range map[string]int{"repulsion": 6, "prefix": 5, "churn": 40} {
+			eval[any](b, with("tour => { lab.superpeers.begin(tour); return 0 }", tour))
+			b.until(with("(tour, round) => lab.superpeers.tour?.name === tour && lab.superpeers.rounds.length > round && lab.superpeers.at === round - 1 && document.querySelector('#super-said').textContent", tour, round))
+			for _, cut := range eval[[]string](b, cutTitles) {
+				t.Errorf("%s, %s: %s", lang, tour, cut)
+			}
+			b.shoot("lab-first-" + lang + "-" + tour)
+		}
+	}
+}

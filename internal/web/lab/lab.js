@@ -311,7 +311,7 @@ class Lab {
     this.editor.mark(this.now)
     this.#leaders()
     const { counts } = this.model.counted(this.now)
-    text($('#counts'), [...counts].map(([kind, n]) => `${kind.toUpperCase().replace(/-/g, '\u2060-\u2060')}\u00a0${n}`).join('  '))
+    text($('#counts'), [...counts].map(([kind, n]) => `${n}\u00a0×\u00a0${kind.toUpperCase().replace(/-/g, '\u2060-\u2060')}`).join('  '))
     $('#counts').title = t('counts')
   }
 

@@ -15,8 +15,8 @@
 //	ask epoch on 2
 //	stop end
 //
-// A stop is at the first line of the run's trace behind the last stop that begins so, or so much
-// later as "+5ms" at its end says; "? leads" is of whoever does. A line that begins with a blank
+// A stop is at the start, the end, or the first line of the run's trace behind the last stop that
+// begins so; or, except at the end, so much later as "+5ms" says; "? leads" is of whoever does. A line that begins with a blank
 // goes on.
 
 const questions = ['leader', 'epoch', 'leaders', 'messages']
@@ -55,7 +55,7 @@ export function place(tour, played) {
   const lines = [...played.events.map(e => ({ at: e.at, said: event(e) })), ...played.flights.map(f => ({ at: f.sent, said: `${id(f.from)} sends ${f.kind} to ${id(f.to)}` }))].sort((a, b) => a.at - b.at)
   let last = { at: 0 }
   for (const stop of tour.stops) {
-    if (stop.when === 'start') stop.at = 0
+    if (stop.when === 'start') stop.at = stop.later
     else if (stop.when === 'end') stop.at = played.elapsed
     else {
       const begins = x => stop.when.startsWith('? ') ? x.said.slice(x.said.indexOf(' ') + 1).startsWith(stop.when.slice(2)) : x.said.startsWith(stop.when)

@@ -6,6 +6,7 @@ import { colours, lang, locale } from './shared/page.js'
 import { Simulator } from './simulator.js'
 import { tours } from './supertours.js'
 import { t } from './texts.js'
+import { bound } from './tour.js'
 
 const last = 120 // rounds that are played
 const pace = 450 // ms a round
@@ -48,6 +49,8 @@ export class Superpeers {
     if (!$('#super').open) $('#super').showModal()
     $('#super-next').focus()
     this.stop = -1
+    text($('#super-said'), '')
+    text($('#super-place'), '')
     this.#run()
     return true
   }
@@ -70,7 +73,7 @@ export class Superpeers {
 
   #tell() {
     const [, en, es] = this.tour.stops[this.stop]
-    text($('#super-said'), lang === 'es' ? es : en)
+    text($('#super-said'), bound(lang === 'es' ? es : en))
     text($('#super-place'), t('stop', { n: this.stop + 1, of: this.tour.stops.length }))
   }
 
@@ -91,7 +94,8 @@ export class Superpeers {
         if (this.turn !== turn || !round) return
         this.rounds.push({ ...round, nodes: Float32Array.from(round.nodes.flat()), places: new Map(round.super.map(p => [p.token, p])) })
         this.#curve()
-        if (this.rounds.length === 1) { $('#super-view').hidden = false; if (this.tour) this.next(); else this.#play() }
+        if (this.rounds.length === 1) { $('#super-view').hidden = false; if (!this.tour) this.#play() }
+        if (this.tour && this.stop < 0 && this.rounds.length === this.tour.stops[0][0]) { this.stop = 0; this.go(this.rounds.length - 1); this.#tell() }
       }
     } catch (error) { if (this.turn === turn) text($('#super-fault'), error.message) }
   }
@@ -184,7 +188,7 @@ export class Superpeers {
       g.strokeStyle = ink
       g.lineWidth = 1.6
       g.beginPath()
-      g.arc(px, py, 3 + size * Math.sqrt(p.load / most), 0, 7)
+      g.arc(px, py, Math.max(5, 3 + size * Math.sqrt(p.load / most)), 0, 7) // one without load is seen too
       g.fill()
       g.stroke()
       return { px, py, p }

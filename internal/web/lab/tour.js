@@ -12,7 +12,7 @@ const names = ['1-bully-cascade', '2-bully-crash-and-return', '3-chang-roberts',
   '9-attested-takeover', '10-flapping-follower', '11-lesser-side']
 
 // bound keeps on one line what belongs together: a number and its unit, a member's article, a formula.
-const bound = words => words.replace(/(\d) (ms|s|%)(?!\w)/g, '$1\u00a0$2').replace(/(^|[\s(])(el|al|del|n\.º|no\.) (?=\d)/gi, '$1$2\u00a0')
+export const bound = words => words.replace(/(\d) (ms|s|%)(?!\w)/g, '$1\u00a0$2').replace(/(^|[\s(])(el|al|del|n\.º|no\.) (?=\d)/gi, '$1$2\u00a0')
   .replace(/ ([−+]) /g, '\u00a0$1\u00a0').replace(/ = /g, ' =\u00a0')
 
 const anySeed = () => 1 + Math.floor(Math.random() * 9999)
