@@ -12,10 +12,19 @@ export function linksOf(status, gathered) {
     for (const other of others) {
       if (id === other || !places.has(id) || !places.has(other)) continue
       if (other === status.id && !own.has(id)) continue // the member asked knows it better: what is gathered is older
+      if (status.quorum && [id, other].some(end => status.members[places.get(end)].state !== 'up')) continue // open still, but nothing arrives: an idle follower does not notice
       const ends = places.get(id) < places.get(other) ? [id, other] : [other, id], key = ends.map(end => places.get(end)).join()
       if (!pairs.has(key)) pairs.set(key, { ends, says: new Set() })
       pairs.get(key).says.add(id)
     }
   }
   return [...pairs.values()].map(({ ends, says }) => ({ ends, sure: says.has(status.id) || ends.every(id => says.has(id) || !told.has(id)) }))
+}
+
+// parted gives the status with the states that a follower of a quorum cannot observe: idle, followers
+// send each other nothing, and the leader reports no states. It has a connection to each that it reaches.
+export function parted(status, gathered) {
+  const links = status.quorum && status.leader !== status.id && gathered?.members.find(m => m.id === status.leader)?.history?.links
+  if (!links) return status
+  return { ...status, members: status.members.map(m => m.indirect && !links.includes(m.id) ? { ...m, state: 'unreachable', indirect: false, apart: true } : m) }
 }

@@ -55,7 +55,7 @@ export class Quorum {
   }
 
   #vote(id, q, leads, own) {
-    if (!leads) return own ? t(q.promise > 0 ? 'refuses' : 'grants') : id === this.status.leader ? t('leads') : t('askLeader')
+    if (!leads) return own ? t(q.promise > 0 ? 'refuses' : 'grants') : id === this.status.leader ? t('leads') : this.status.leader ? t('askLeader') : t(this.status.members.find(m => m.id === id)?.state ?? 'unknown')
     if (own) return t('ownVote')
     if (!(id in q.answered)) return t('noAnswer')
     return q.answered[id] > q.lease ? t('oldAnswer', { time: lasting(q.answered[id] * 1000, true) }) : t('answer')

@@ -1,0 +1,66 @@
+package browsertest
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// signal sends a signal to the processes of members. A stopped member answers nothing, as one behind a cut.
+func signal(t *testing.T, members map[string]*member, s syscall.Signal, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if err := members[id].cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// apart is true when the dashboard says all of this of the members that are out of reach.
+func apart(parts ...string) string {
+	return with("(...parts) => (said => parts.every(x => said.includes(x)))(document.querySelector('#apart').textContent)", anys(parts)...)
+}
+
+func anys(list []string) (all []any) {
+	for _, x := range list {
+		all = append(all, x)
+	}
+	return all
+}
+
+// The page says which members are out of reach, which side may have a leader, and what to do.
+func TestTheDashboardOfASide(t *testing.T) {
+	members := cluster(t, "1", "2", "3")
+	b := open(t, browser(t), "http://"+members["1"].http+"/")
+	b.size(1280, 900, "light")
+	b.until(leaderIs + "'3' && document.querySelector('#apart').textContent === ''")
+	signal(t, members, syscall.SIGSTOP, "3")
+	b.until(leaderIs + "'2'")
+	b.until(apart("No contact with 3: ", "That side may have a leader of its own.", "Check the network to "+members["3"].listen+". Remove no member"))
+	b.everywhere("dashboard-side")
+	b.do(chromedp.Navigate("http://" + members["1"].http + "/?lang=es"))
+	b.until(apart("Sin contacto con 3: ", "Ese lado puede tener un líder propio.", "Compruebe la red hasta "+members["3"].listen))
+	signal(t, members, syscall.SIGCONT, "3")
+	b.until(leaderIs + "'3' && document.querySelector('#apart').textContent === ''")
+}
+
+// A follower of a quorum receives nothing from the others. Its page shows whom the leader reaches, and without a
+// leader how many votes are missing.
+func TestTheDashboardOfASideOfAQuorum(t *testing.T) {
+	members := clusterOf(t, []string{"--algorithm", "quorum"}, "1", "2", "3", "4", "5")
+	b := open(t, browser(t), "http://"+members["1"].http+"/")
+	b.size(1280, 900, "light")
+	b.until(leaderIs + "'5' && document.querySelector('#apart').textContent === ''")
+	signal(t, members, syscall.SIGSTOP, "4", "5")
+	b.until(leaderIs + "'3'")
+	b.until(apart("No contact with 4, 5: ", "This side reaches a majority of the voters. The other side elects no leader."))
+	b.until("document.querySelector('#count').textContent === '3 of 5 up' && document.querySelectorAll('#picture .edge.link').length === 3 && [...document.querySelectorAll('#rows tr')].some(x => /^4.*unreachable.*the leader, 3, has no connection to it/.test(x.textContent))")
+	b.shoot("dashboard-majority")
+	signal(t, members, syscall.SIGSTOP, "3")
+	b.until(leaderIs + "'Nobody'")
+	b.until(apart("No contact with 3, 4, 5: ", "This side reaches 2 of 5 voters, and an election needs 3. The other side may have a leader."))
+	b.until("!document.querySelector('#votes').textContent.includes('page knows') && document.querySelector('#votes').textContent.includes('unreachable')")
+	b.shoot("dashboard-minority")
+	b.accessible("a minority")
+}
