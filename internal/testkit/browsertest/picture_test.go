@@ -14,7 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// overlapping is a script that gives the labels of the circle that lie upon each other, upon a member or its
+// overlapping is a script that gives the labels of the circle that lie upon each other, upon a message, a member or its
 // rings, or outside the picture, at each 20 ms of the run, and at how many of these moments ten messages or
 // more are in flight.
 const overlapping = `(() => {
@@ -28,6 +28,11 @@ const overlapping = `(() => {
 		const seen = [...document.querySelectorAll('#circle .payload, #circle .say')].filter(x => x.textContent)
 		const boxes = seen.map(x => [x.textContent, x.getBoundingClientRect(), x.matches('.payload')])
 		const whole = document.querySelector('#circle svg').getBoundingClientRect(), words = boxes.length
+		const dots = [...document.querySelectorAll('#circle .message[visibility=visible]:not(.beat)')].map(x => x.getBoundingClientRect())
+		for (const [a, p, payload] of boxes) for (const q of dots) {
+			const x = (q.left + q.right) / 2, y = (q.top + q.bottom) / 2
+			if (payload && x > p.left && x < p.right && y > p.top + inside * p.height && y < p.bottom - inside * p.height) found.push(now + ' ms: ' + a + ' upon a message')
+		}
 		for (const x of document.querySelectorAll('#circle .hit .body, #circle .run[visibility=visible]')) boxes.push(['a member', x.getBoundingClientRect(), false])
 		boxes.slice(0, words).forEach(([a, p, payload], i) => {
 			if (p.left < whole.left - 1 || p.right > whole.right + 1) found.push(now + ' ms: cropped: ' + a)

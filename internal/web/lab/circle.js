@@ -4,6 +4,7 @@ import { h, s, set, text } from './shared/dom.js'
 import { family } from './model.js'
 
 const readable = 12 // messages at a time whose content is written beside them
+const dot = 6 // of a message, from its middle: what no label of another covers
 const tall = [760, 520], broad = [880, 470] // of the picture; broad: in a room, where both pictures are on the screen
 
 const shapes = {
@@ -217,7 +218,7 @@ export class Circle {
     let tag = 0
     const [width, height] = this.extent
     const taken = this.#taken()
-    const told = flights.filter(f => family(f.kind) !== 'beat').length <= readable
+    const told = flights.filter(f => family(f.kind) !== 'beat').length <= readable, labeled = []
     if (!this.tags[0].isConnected) this.air.append(...this.tags)
     this.pool.forEach((el, i) => {
       const f = flights[i]
@@ -236,7 +237,11 @@ export class Circle {
       const x = p.x + (q.x - p.x) * k - (q.y - p.y) / length * side, y = p.y + (q.y - p.y) * k + (q.x - p.x) / length * side
       el.setAttribute('transform', `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${(Math.atan2(q.y - p.y, q.x - p.x) * 57.29578).toFixed(1)})`)
       set(el, 'visibility', 'visible')
-      if (!told || family(f.kind) === 'beat' || Math.abs(this.model.progress(f, now) - .5) > .42) return // it would lie upon a member
+      if (!told || family(f.kind) === 'beat') return
+      labeled.push({ f, x, y, near: Math.abs(this.model.progress(f, now) - .5) > .42 })
+    })
+    for (const { f, x, y, near } of labeled) {
+      if (near) continue // it would lie upon a member
       const label = this.tags[tag]
       text(label, payload(f))
       const wide = this.#wide(label, this.size), high = this.size
@@ -244,13 +249,14 @@ export class Circle {
       const spot = [[0, -11], [0, 11 + .75 * high], [wide / 2 + 13, .35 * high], [-wide / 2 - 13, .35 * high],
         [wide / 2, 11 + .75 * high], [-wide / 2, 11 + .75 * high], [wide / 2, -11], [-wide / 2, -11], ...inward]
         .map(([dx, dy]) => ({ x: x + dx, y: y + dy, box: [x + dx - wide / 2 - 3, y + dy - high, x + dx + wide / 2 + 3, y + dy + .25 * high] }))
-        .find(({ box: [a, b, c, d] }) => a >= 0 && c <= width && !taken.some(([e, g, h, k]) => a < h && c > e && b < k && d > g))
-      if (!spot) return // it would lie upon another's: the tip has it
+        .find(({ box: [a, b, c, d] }) => a >= 0 && c <= width && !taken.some(([e, g, h, k]) => a < h && c > e && b < k && d > g)
+          && !labeled.some(m => m.f !== f && a < m.x + dot && c > m.x - dot && b < m.y + dot && d > m.y - dot))
+      if (!spot) continue // it would lie upon another's: the tip has it
       taken.push(spot.box)
       tag++
       label.setAttribute('x', spot.x.toFixed(1))
       label.setAttribute('y', spot.y.toFixed(1))
-    })
+    }
     for (; tag < readable; tag++) text(this.tags[tag], '')
   }
 
