@@ -63,6 +63,7 @@ func TestTutorialsAreCompared(t *testing.T) {
 
 type tutorial struct {
 	*testing.T
+	checkout  string            // of this repository
 	dir       string            // in which the next command runs
 	env       []string          // of each command
 	ports     map[string]string // of the page, and a free one in place of each
@@ -89,19 +90,19 @@ func (w *terminal) text() string {
 	return w.printed.String()
 }
 
-// newTutorial has the command in PATH and a checkout of the repository in ~/batuta.
+// newTutorial has the command in PATH, and this checkout in place of ~/batuta.
 func newTutorial(t *testing.T) *tutorial {
 	t.Helper()
 	home, bin := t.TempDir(), t.TempDir()
 	self, err := os.Executable()
 	root, rootErr := filepath.Abs("../..")
 	known, envErr := exec.Command("go", "env", "GOMODCACHE", "GOCACHE", "GOPATH").Output()
-	for _, err := range []error{err, rootErr, envErr, os.Symlink(self, filepath.Join(bin, "batuta")), os.Symlink(root, filepath.Join(home, "batuta"))} {
+	for _, err := range []error{err, rootErr, envErr, os.Symlink(self, filepath.Join(bin, "batuta"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &tutorial{T: t, dir: home, ports: map[string]string{}, terminals: map[string]*terminal{}}
+	p := &tutorial{T: t, checkout: root, dir: home, ports: map[string]string{}, terminals: map[string]*terminal{}}
 	t.Cleanup(func() {
 		for name, w := range p.terminals {
 			if t.Failed() {
@@ -110,8 +111,7 @@ func newTutorial(t *testing.T) *tutorial {
 		}
 	})
 	dirs := strings.Fields(string(known))
-	p.env = append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), "GOMODCACHE="+dirs[0], "GOCACHE="+dirs[1], "GOPATH="+dirs[2], "GOWORK=off",
-		"GOFLAGS=-trimpath -count=1") // the checkout has another path each time: it is compiled once, and each test runs
+	p.env = append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), "GOMODCACHE="+dirs[0], "GOCACHE="+dirs[1], "GOPATH="+dirs[2], "GOWORK=off", "GOFLAGS=-count=1")
 	return p
 }
 
@@ -145,8 +145,10 @@ func (p *tutorial) play(page string) {
 	}
 }
 
-// local has a free port in place of each port of a text.
+// local has a free port in place of each port of a text, and this checkout in place of the page's:
+// its packages are compiled already.
 func (p *tutorial) local(text string) string {
+	text = strings.ReplaceAll(text, "$HOME/batuta", p.checkout)
 	return regexp.MustCompile(`127\.0\.0\.1:(\d+)`).ReplaceAllStringFunc(text, func(addr string) string {
 		if p.ports[addr] == "" {
 			ports, err := freeport.Find(1)
