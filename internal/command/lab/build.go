@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -21,8 +20,8 @@ import (
 const program = "github.com/batuta-dev/batuta/internal/command/lab/wasm"
 
 // Build compiles the simulator and gives it compressed, with the script of the go
-// command's own version that loads it. It needs the go command and batuta's source.
-func Build(ctx context.Context) (map[string][]byte, error) {
+// command's own version that loads it. It needs the go command and batuta's source. level is gzip's.
+func Build(ctx context.Context, level int) (map[string][]byte, error) {
 	source, err := sourceDir(ctx)
 	if err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func Build(ctx context.Context) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[name] = web.Compressed(whole(code), gzip.BestCompression)
+		files[name] = web.Compressed(whole(code), level)
 	}
 	root, err := goCommand(ctx, source, "off", "env", "GOROOT")
 	if err != nil {

@@ -32,13 +32,13 @@ const (
 	simulatorOfSuperpeers = "lab-superpeers.wasm.gz"
 )
 
-// Site is the lab as files: those compiled in, or built by the go command.
-func Site(ctx context.Context) (web.Site, error) {
+// Site is the lab as files: those compiled in, or built by the go command, with that level of gzip.
+func Site(ctx context.Context, level int) (web.Site, error) {
 	s := web.Lab()
 	built := carried()
 	if built == nil {
 		var err error
-		if built, err = Build(ctx); err != nil {
+		if built, err = Build(ctx, level); err != nil {
 			return nil, fmt.Errorf("the lab's simulator has to be built: %w", err)
 		}
 	}

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // program is batuta as a release is: it carries the lab, which is compiled here, once for all tests.
 var program = sync.OnceValues(func() (string, error) {
-	files, err := lab.Build(context.Background())
+	files, err := lab.Build(context.Background(), gzip.BestCompression)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,14 +78,16 @@ of a real cluster, which batuta explain --lab has written: the page opens it.`,
 
 func (c *labCommand) run(ctx context.Context) error {
 	var l net.Listener
+	level := gzip.BestCompression
 	if c.static == "" { // a busy port is reported before anything is built
 		var err error
 		if l, err = net.Listen("tcp", c.http); err != nil {
 			return cli.Usagef("--http: %w", err)
 		}
 		defer l.Close()
+		level = gzip.BestSpeed // for a browser of this machine
 	}
-	site, err := lab.Site(ctx)
+	site, err := lab.Site(ctx, level)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"os"
@@ -14,7 +15,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./generate DIR")
 		os.Exit(2)
 	}
-	files, err := lab.Build(context.Background())
+	files, err := lab.Build(context.Background(), gzip.BestCompression)
 	if err == nil {
 		err = lab.Write(os.Args[1], files)
 	}
