@@ -17,21 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // patience is how long a test waits for an event before it gives up.
 const patience = 30 * time.Second
-
-// built is the path of an example's program.
-func built(t *testing.T, name string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command("go", "build", "-o", path, "./"+name).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
 
 // members gives the addresses of three members on loopback, and of a service of each.
 func members(t *testing.T) (list, services []string) {
@@ -120,7 +111,7 @@ func flags(list []string, i int, more ...string) []string {
 }
 
 func TestCron(t *testing.T) {
-	program := built(t, "cron")
+	program := buildtest.Program(t, "./cron")
 	list, _ := members(t)
 	var cluster []*process
 	for i := range list {
@@ -132,7 +123,7 @@ func TestCron(t *testing.T) {
 }
 
 func TestFailover(t *testing.T) {
-	program := built(t, "failover")
+	program := buildtest.Program(t, "./failover")
 	list, services := members(t)
 	var cluster []*process
 	for i := range list {
@@ -145,7 +136,7 @@ func TestFailover(t *testing.T) {
 
 // A write goes to the leader, whoever is asked, and to the next one when that is gone.
 func TestRedirect(t *testing.T) {
-	program := built(t, "redirect")
+	program := buildtest.Program(t, "./redirect")
 	list, services := members(t)
 	var cluster []*process
 	for i := range list {
@@ -208,7 +199,7 @@ func awaitService(t *testing.T, addr, want string) {
 }
 
 func TestPool(t *testing.T) {
-	program := built(t, "pool")
+	program := buildtest.Program(t, "./pool")
 	list, _ := members(t)
 	var cluster []*process
 	for i := range list {

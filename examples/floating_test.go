@@ -21,6 +21,8 @@ import (
 	"testing"
 	"text/template"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 )
 
 // clouds has the scripts of examples/floating-address, and the file of exchanges for each.
@@ -540,10 +542,7 @@ func (c *cloud) change(do func()) {
 // machine asks for it before it leads, nor twice. As a hook, and as the command of the leader.
 func TestFloatingAddressFollowsTheLeader(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "batuta")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/batuta").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := buildtest.Program(t, "../cmd/batuta")
 	list := addresses(t, 6*len(clouds)+6) // of three members, and of their APIs
 	for i, each := range clouds {
 		t.Run(each.exchanges, func(t *testing.T) {

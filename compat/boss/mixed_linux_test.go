@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -150,7 +151,7 @@ func scenes() (all []scene) {
 // which it mostly waits.
 func TestBesideTheOriginal(t *testing.T) {
 	t.Parallel()
-	program := build(t, "./internal/original")
+	program := buildtest.Program(t, "./internal/original")
 	p := quickened
 	if os.Getenv("BATUTA_TEST_BOSS_ORIGINAL") != "" {
 		p = original // takes an hour

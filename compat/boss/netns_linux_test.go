@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 )
 
 // bridge is network namespaces on one bridge, one for each address. The bridge
@@ -159,20 +161,11 @@ func (b *bridge) neighbours(ip string) []string {
 	return slices.Compact(ends)
 }
 
-func build(t *testing.T, pkg string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	if out, err := exec.Command("go", "build", "-o", binary, pkg).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return binary
-}
-
 // The example of docs/sources.md, "Scrapper", seen from the bridge, with each of the nodes run by
 // batuta or by the foreign program.
 func TestTheExampleOfSource002(t *testing.T) {
 	t.Parallel()
-	binary := build(t, "../../cmd/batuta")
+	binary := buildtest.Program(t, "../../cmd/batuta")
 	for _, ips := range [][]string{{"172.18.0.3", "172.18.0.4", "172.18.0.5"}, {"172.18.0.8", "172.18.0.9", "172.18.0.10"}} {
 		for mix := range 8 {
 			foreign := []bool{mix&1 != 0, mix&2 != 0, mix&4 != 0}

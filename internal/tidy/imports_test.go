@@ -135,6 +135,7 @@ var mayImport = map[string][]string{
 	"internal/testkit/mutant":      {},
 	"internal/testkit/nodetest":    {"", "batutatest"},
 	"internal/testkit/page":        {},
+	"internal/testkit/buildtest":   {},
 	"internal/testkit/stalltest":   {"internal/clock"},
 	"internal/testkit/tcpnet":      {"internal/net/transport", "internal/testkit/freeport"},
 	"internal/tidy":                {},

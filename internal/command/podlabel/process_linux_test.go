@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -22,10 +22,7 @@ func TestTheLabelsOfProcesses(t *testing.T) {
 		}
 		t.Skip("it takes root's rights to give a process the files of a pod: ", err)
 	}
-	batuta := filepath.Join(t.TempDir(), "batuta")
-	if out, err := exec.Command("go", "build", "-o", batuta, "../../../cmd/batuta").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	batuta := buildtest.Program(t, "../../../cmd/batuta")
 	s := newServer(t, "web-1", "web-2")
 	pod := account
 	s.account()
