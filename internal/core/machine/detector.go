@@ -134,10 +134,6 @@ func (m *watcher) watchFollowers() {
 		m.claimsOnlyAnswered()
 		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+bears(m.cfg.Timing), "nobody hears it")
 	}
-	if m.tenure.Leading() && m.tooFew() {
-		m.finds(true)
-		m.stepDown("it receives too few members")
-	}
 }
 
 func (m *watcher) watchLeader() {

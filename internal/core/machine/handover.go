@@ -135,14 +135,9 @@ func (m *elector) handOver(from int, msg *election.Message) {
 // setWorking records the driver's report that a leadership's work has begun or stopped.
 func (m *elector) setWorking(on bool) {
 	m.working = on
-	if on {
-		return
-	}
-	if m.tenure.Draining() {
+	if !on && m.tenure.Draining() {
 		m.release()
-		return
 	}
-	m.standAgain("its work has stopped")
 }
 
 // leaveLeadership ends the leadership of a removed member; a follower only loses
@@ -193,12 +188,8 @@ func (m *elector) reviewRefusals() {
 			m.refusedBy = append(m.refusedBy, peer.ID)
 		}
 	})
-	switch {
-	case !refused && len(m.refusedBy) > 0:
+	if !refused && len(m.refusedBy) > 0 {
 		m.note("is refused", m.refusedBy[0], m.tenure.Held(), m.members[m.index[m.refusedBy[0]]].refusal.Error())
-		m.makeWay("a member of its list refuses it")
-	case refused && len(m.refusedBy) == 0:
-		m.standAgain("no member of its list refuses it any more")
 	}
 }
 
@@ -231,7 +222,6 @@ func (m *elector) resign() {
 	m.maintenance.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.note("resigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
-	m.makeWay("it resigned")
 }
 
 // close gives up leadership for good: this process is about to end, once its work has stopped.
@@ -242,32 +232,38 @@ func (m *elector) close() {
 	m.closing = true
 	m.needsNoLastResort()
 	m.note("closes", m.cfg.Self.ID, election.Token{}, "")
-	m.makeWay("it closes")
 }
 
-// makeWay has this member neither lead nor claim: its reason not to be a candidate is set.
-func (m *elector) makeWay(why string) {
+// review has this member do what its eligibility asks for, after each step. While it is no candidate it
+// neither leads nor claims. Once it is one again it takes part again, except after its work has
+// stopped: release begins a contest then.
+func (m *elector) review() {
+	if m.tenure.Draining() {
+		return
+	}
+	is := m.eligibility()
+	was := m.found(is)
 	switch {
 	case m.tenure.Leading():
-		m.stepDown(why)
-	case m.tenure.Mine(m.tenure.Next()): // on its way to the disk: no member has received it
-		m.withdraw()
-	case m.tenure.Leaderless():
-		m.reconsider()
-	}
-}
-
-// standAgain lets this member take part again, if nothing else holds it back.
-func (m *elector) standAgain(why string) {
-	if m.eligibility() != election.Eligible || !m.tenure.Started() {
-		return
-	}
-	if m.undecided() {
-		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
+		if is == election.IneligibleUnsaved || is == election.IneligibleUnhealthy && m.maintenance.On(m.now) {
+			is = m.barred() // it leads on
+		}
+		if is != election.Eligible {
+			m.stepDown("it is no candidate: " + string(is))
+		}
+	case is != election.Eligible:
+		if m.tenure.Mine(m.tenure.Next()) { // on its way to the disk: no member has received it
+			m.withdraw()
+		}
+	case was == is || !m.tenure.Started():
+	case m.undecided() && was != election.StandsNext:
+		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), "no longer "+string(was))
 		m.discover("others may have found a leader while it stood aside")
-		return
+	case was == election.IneligiblePaused: // by then each member has received that the members are candidates again
+		m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
+	default:
+		m.preempt()
 	}
-	m.preempt()
 }
 
 // setHealth records the result of this member's own check. An unhealthy member gives up leadership
@@ -279,14 +275,7 @@ func (m *elector) setHealth(ok bool) {
 	}
 	m.unhealthy = !ok
 	m.needsNoLastResort()
-	if !ok {
-		if !m.tenure.Leading() || !m.maintenance.On(m.now) { // else when the pause ends: see endUnfounded
-			m.makeWay("it is unhealthy")
-		}
-		return
-	}
 	m.alarms.Cancel(timerEligible)
-	m.standAgain("it is healthy again")
 	if m.tenure.Leaderless() {
 		m.reconsider() // it may have resigned, too
 	}
@@ -301,10 +290,7 @@ func (m *elector) setCandidacy(on bool) {
 	m.retired = !on
 	if !on {
 		m.note("retires", m.cfg.Self.ID, m.tenure.Held(), "there is nothing to do for it as a leader")
-		m.makeWay("there is nothing to do for it as a leader")
-		return
 	}
-	m.standAgain("there is something to do for it as a leader")
 	if m.tenure.Leaderless() {
 		m.reconsider() // it may have resigned, too
 	}
@@ -318,9 +304,9 @@ func (m *elector) campaign() {
 		m.retired = false
 		m.alarms.Cancel(timerEligible)
 		if m.tenure.Leaderless() {
-			m.reconsider()                  // it may be unhealthy, too
-			m.standAgain("it was asked to") // the members hold a contest without it
+			m.reconsider() // it may be unhealthy, too
 		}
+		return // it asks first: the members hold a contest without it
 	}
 	if m.tenure.Started() && m.mode == idle && !m.tenure.Next().Defined() {
 		m.step(election.Event{Kind: election.Campaign})
@@ -389,34 +375,20 @@ func (m *elector) resumeContest() {
 	}
 }
 
-// endUnfounded has this member be a candidate as soon as it may, and not while it receives too few members or
-// while the cluster is paused.
+// endUnfounded ends what only time or other members end: it has founded no cluster, or a pause lasts.
 func (m *elector) endUnfounded() {
 	if m.unfounded && m.tenure.Started() && m.founds() {
 		m.unfounded = false
-		m.standAgain("it knows of the cluster, or of enough members to found one")
 	}
 	turned, ends := m.maintenance.Turned(m.now)
-	if turned && ends.IsZero() {
+	switch {
+	case turned && ends.IsZero():
 		m.note("resumes", m.cfg.Self.ID, m.tenure.Held(), "the pause has ended")
-		if m.alarms.Cancel(timerPause); m.tenure.Leading() && m.eligibility() == election.IneligibleUnhealthy {
-			m.makeWay("it is unhealthy")
-		}
-		if m.mayPreempt() { // by then each member has received that the members are candidates again
-			m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
-		} else {
-			m.standAgain("the pause has ended")
-		}
-	} else if turned {
+		m.alarms.Cancel(timerPause)
+	case turned:
 		m.note("pauses", m.cfg.Self.ID, m.tenure.Held(), "for "+ends.Sub(m.now).Round(time.Millisecond).String())
 	}
 	if !ends.IsZero() {
 		m.alarms.Set(timerPause, m.now.Add(ends.Sub(m.now)))
-	}
-	if few := m.tenure.Started() && m.tooFew(); few != m.few && !m.tenure.Leading() {
-		m.finds(few)
-		if !few {
-			m.standAgain("it receives enough members")
-		}
 	}
 }

@@ -401,7 +401,9 @@ func (m *elector) abandon(why string) {
 // step steps the Algorithm. A contest begins when no member's work is in its way.
 func (m *elector) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	m.finds(m.few || begins && m.tooFew()) // for a moment, too: it is a candidate again when that has passed
+	if begins && m.tooFew() {
+		m.found(election.IneligibleFew) // for a moment, too: it is a candidate again when that has passed
+	}
 	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
 		return
 	}
@@ -497,9 +499,7 @@ func (m *elector) wrote(hung bool) {
 		m.note("saves again", election.None, m.disk.Writing(), "")
 		if m.mode == asks && m.tenure.Leaderless() {
 			m.discover("the others go on without it since it last asked")
-			return
 		}
-		m.standAgain("its disk works again")
 	}
 }
 

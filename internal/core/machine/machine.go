@@ -61,6 +61,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	}
 	m.reviewRefusals()
 	m.endUnfounded()
+	m.review()
 	m.endPoll()
 	m.resumeContest()
 	m.missHeir()
@@ -225,10 +226,10 @@ func (m *Machine) receive(msg *election.Message) {
 func (m *Machine) heed(i int, msg *election.Message) {
 	stood := !m.members[i].saidAt.IsZero() && m.eligible(&m.members[i])
 	m.heardEligibility(i, msg, m.tenure.Held().Above(msg.Token), m.byRelay, m.now)
-	if msg.Eligibility == election.Eligible {
-		if m.lastResort {
-			m.needsNoLastResort()
-			m.makeWay("a healthy member is there")
+	if msg.Eligibility == election.Eligible && m.lastResort {
+		m.needsNoLastResort()
+		if m.tenure.Leaderless() {
+			m.reconsider()
 		}
 	}
 	m.maintenance.Receive(m.now, msg.Pause)
@@ -334,7 +335,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch(m.resigned)
 	b = append(append(b, m.tenure.Ended()...), 0)
 	b = append(b, bits(m.tenure.Certain(), m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.tenure.Phase()), byte(m.mode))
-	b = append(append(b, m.doubts...), 0)
+	b = append(append(append(append(b, m.doubts...), 0), m.stood...), 0)
 	for _, d := range m.departing {
 		b = append(append(b, d.id...), 0)
 	}
@@ -563,7 +564,6 @@ func (m *Machine) fire(name string) {
 	case timerDiscovery:
 		if m.mode == awaitsLeader {
 			m.discover("no leader has reached the newcomer within T")
-			m.preempt() // it may have begun to follow before it stood
 			return
 		}
 		m.discovered("no more reports within T")
@@ -575,7 +575,6 @@ func (m *Machine) fire(name string) {
 		m.resignUntilAbove(0)
 		m.disk.Forgive()
 		m.tryLastResort()
-		m.standAgain("no leader has appeared within 2·T")
 	case timerHeir:
 		m.unclaimed(m.heir, "it has not claimed within T", true)
 	case timerElsewhere:

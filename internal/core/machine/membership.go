@@ -300,10 +300,6 @@ func (m *listing) relisted() {
 	}
 	m.place = onList
 	m.enterPhaseWithoutLeader()
-	m.preempt()
-	if m.undecided() {
-		m.discover("it is on the list again")
-	}
 }
 
 // add puts a member on the list because the user asks for it, a removed member too. What the

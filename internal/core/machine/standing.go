@@ -14,7 +14,6 @@ type stance struct {
 	crew
 	standing
 	founding
-	company
 	handover
 	refusals
 	discovery
@@ -64,12 +63,6 @@ type founding struct {
 	unfounded bool // it may not, yet
 }
 
-// company is whether this member receives too few members to lead, as it last found.
-type company struct{ few bool }
-
-// finds takes note of that.
-func (c *company) finds(few bool) { c.few = few }
-
 // founds reports whether this member may be the first leader that there is: no, while it knows of
 // no leadership, in this life or an earlier life, and knows too few members.
 func (m *stance) founds() bool {
@@ -91,7 +84,7 @@ func (m *stance) tooFew() bool {
 	if need <= 1 || m.cfg.NoDetector || m.tenure.Leading() && m.now.Sub(m.tenure.BegunAt()) <= within {
 		return false
 	}
-	if within += 2 * m.cfg.Timing.TMax; m.tenure.Leading() || m.few {
+	if within += 2 * m.cfg.Timing.TMax; m.tenure.Leading() || m.stood == election.IneligibleFew {
 		within = m.cfg.Timing.Bears()
 	}
 	led := time.Time{}
@@ -197,6 +190,8 @@ func (f *refusals) RefusedBy() []election.ID { return f.refusedBy }
 
 // standing is why this member itself is no candidate, besides what the rest of the parts know.
 type standing struct {
+	stood election.Eligibility // its eligibility when that was last reviewed
+
 	closing    bool      // its process is about to end
 	unhealthy  bool      // its own check has failed
 	lastResort bool      // it is a candidate all the same: no healthy member leads, nor is in reach
@@ -208,6 +203,14 @@ type standing struct {
 // resignUntilAbove ends this member's candidacy until a leadership above epoch has ended that
 // lasted for 2·T; with 0 it is a candidate again.
 func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
+
+// found notes its eligibility, and returns what was noted before.
+func (s *standing) found(is election.Eligibility) (was election.Eligibility) {
+	if was = s.stood; was != is {
+		s.stood = is
+	}
+	return was
+}
 
 // declines notes when this member has replied that it is no candidate; zero: that holds no more.
 func (s *standing) declines(at time.Time) { s.declined = at }
@@ -221,10 +224,17 @@ func (m *stance) eligibility() election.Eligibility {
 		return election.IneligibleClosing
 	case m.cfg.Observer:
 		return election.IneligibleObserver
-	case m.unhealthy && !m.lastResort: // before the reasons that concern only the leadership of the cluster
+	case m.unhealthy && !m.lastResort:
 		return election.IneligibleUnhealthy
 	case m.disk.Unfit():
 		return election.IneligibleUnsaved
+	}
+	return m.barred()
+}
+
+// barred returns which reason there is that concerns only the leadership of the cluster.
+func (m *stance) barred() election.Eligibility {
+	switch {
 	case len(m.refusedBy) > 0:
 		return election.IneligibleRefused
 	case m.mode == awaitsLeader:
