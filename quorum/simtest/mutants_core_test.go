@@ -125,6 +125,7 @@ var coreMutants = []wrong{
 	{"a late Resign is not taken for certain", "internal/core/machine/handover.go", "\tcase held:\n\t\tm.tenure.EndIsCertain()\n", "\tcase held:\n", "test internal/core/machine TestALateResignIsCertain"},
 	{"transfers to a member that is no candidate", "internal/core/machine/standing.go", "if !peer.eligibleNext() {", "if false {", "scenario election/bully/testdata/transfer_unfit.txt"},
 	{"transfers to one that would lose the lead again", "internal/core/machine/standing.go", "if m.cfg.NoPreempt {", "if true {", "scenario election/bully/testdata/transfer_preempts.txt"},
+	{"a leadership that a higher one has followed names the heir", "internal/core/machine/standing.go", " || m.behind.Above(behind) {", " {", "scenario election/bully/testdata/transfer_newcomer.txt"},
 	{"does not name its heir", "internal/core/machine/handover.go", "Token: m.tenure.Held(), Heir: heir, Follows", "Token: m.tenure.Held(), Follows", "scenario election/bully/testdata/transfer.txt"},
 	{"an heir contests instead of claiming", "internal/core/machine/claim.go", "\t\tm.take(\"the lead was left to it\")\n", "\t\treturn false\n", "scenario election/bully/testdata/transfer.txt"},
 	{"the heir is waited for without end", "internal/core/machine/standing.go", "\t\tm.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))\n", "", "scenario election/bully/testdata/transfer_drains.txt"},

@@ -329,7 +329,7 @@ func (m *elector) transfer(to election.ID) {
 	}
 	m.maintenance.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
-	m.bequeath(to)
+	m.bequeath(to, m.tenure.Held())
 	m.note("transfers", to, m.tenure.Held(), "it was asked to")
 	m.stepDown("it hands over to " + string(to))
 }

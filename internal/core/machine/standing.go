@@ -344,15 +344,16 @@ func (m *stance) AdmitTransfer(to election.ID) error {
 // inheritance is the member to which leadership is left, by its last leader or, while we drain, by
 // us.
 type inheritance struct {
-	heir election.ID // None: the winner leads
+	heir   election.ID    // None: the winner leads
+	behind election.Token // the leadership that the heir follows
 }
 
-// bequeath names the member that leads next.
-func (i *inheritance) bequeath(to election.ID) { i.heir = to }
+// bequeath names the member that leads next, and behind which leadership.
+func (i *inheritance) bequeath(to election.ID, behind election.Token) { i.heir, i.behind = to, behind }
 
 // leaveTo takes note of the member that is to claim behind a leadership, if none above that is known.
 func (m *stance) leaveTo(heir election.ID, behind election.Token) {
-	if m.tenure.Held().Above(behind) {
+	if m.tenure.Held().Above(behind) || m.behind.Above(behind) {
 		return
 	}
 	if heir == m.cfg.Self.ID {
@@ -360,13 +361,13 @@ func (m *stance) leaveTo(heir election.ID, behind election.Token) {
 	}
 	m.disinherit()
 	if heir != election.None {
-		m.bequeath(heir)
+		m.bequeath(heir, behind)
 		m.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))
 	}
 }
 
 // disinherit leaves leadership to the winner.
 func (m *stance) disinherit() {
-	m.bequeath(election.None)
+	m.bequeath(election.None, election.Token{})
 	m.alarms.Cancel(timerHeir)
 }
