@@ -439,6 +439,11 @@ func TestSuperpeersInTheLab(t *testing.T) {
 		b.size(screen.width, screen.height, []string{"dark", "light"}[i%2])
 		b.shoot("lab-superpeers-" + screen.name)
 		b.fits("super peers")
+		for _, cut := range eval[[]string](b, cutTitles) {
+			if screen.width >= 1024 { // on a phone the tour itself shows its title
+				t.Errorf("at %d px: %s", screen.width, cut)
+			}
+		}
 		if upon := eval[[]string](b, "(all => all.slice(1).filter((x, i) => x.getBoundingClientRect().top < all[i].getBoundingClientRect().bottom - 1).map(x => x.outerHTML.slice(0, 90)))([...document.querySelector('#super-view').children])"); len(upon) > 0 {
 			t.Errorf("at %d px upon what is above it: %v", screen.width, upon)
 		}

@@ -65,7 +65,7 @@ export class Superpeers {
 
   // next plays on to the next stop; if that is under way, it is shown at once.
   next() {
-    if (this.playing) { this.go(this.until ?? this.at); this.#tell(); return }
+    if (this.playing) { if (this.until < this.rounds.length) { this.go(this.until); this.#tell() } return } // else its rounds are still to come
     if (this.stop + 1 >= this.tour.stops.length) { $('#super-tour').value = ''; this.begin(''); return }
     this.until = this.tour.stops[++this.stop][0] - 1
     this.#play()
