@@ -14,11 +14,15 @@ var (
 	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	quoted   = regexp.MustCompile("`[^`\n]*`")
 	anchored = regexp.MustCompile(`<a (?:id|name)="([^"]+)">`)
+
+	// What an anchor leaves of a heading.
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	unanchored = regexp.MustCompile(`[^\p{L}\p{N}_-]`)
 )
 
 // Every relative link of a page leads to a file, and its anchor to a heading there.
 func TestLinksResolve(t *testing.T) {
-	checked := 0
+	checked, fragments := 0, map[string]map[string]bool{} // by page
 	for _, page := range markdown(t) {
 		for n, line := range prose(t, page) {
 			for _, m := range linked.FindAllStringSubmatch(quoted.ReplaceAllString(line, ""), -1) {
@@ -26,7 +30,7 @@ func TestLinksResolve(t *testing.T) {
 					continue
 				}
 				checked++
-				if err := resolve(t, page, m[1]); err != nil {
+				if err := resolve(t, fragments, page, m[1]); err != nil {
 					t.Errorf("%s:%d: %v", page, n+1, err)
 				}
 			}
@@ -53,8 +57,22 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
+// fragmentsOf returns the fragments by which links lead into a page.
+func fragmentsOf(t *testing.T, page string) map[string]bool {
+	used, found := map[string]int{}, map[string]bool{}
+	for _, line := range prose(t, page) {
+		for _, m := range anchored.FindAllStringSubmatch(line, -1) {
+			found[m[1]] = true
+		}
+		if text, ok := heading(line); ok {
+			found[anchor(text, used)] = true
+		}
+	}
+	return found
+}
+
 // resolve reports an error if a link on a page leads nowhere.
-func resolve(t *testing.T, page, link string) error {
+func resolve(t *testing.T, fragments map[string]map[string]bool, page, link string) error {
 	target, fragment, _ := strings.Cut(link, "#")
 	file := page
 	if target != "" {
@@ -66,16 +84,10 @@ func resolve(t *testing.T, page, link string) error {
 	if fragment == "" || !strings.HasSuffix(file, ".md") {
 		return nil
 	}
-	used, found := map[string]int{}, false
-	for _, line := range prose(t, file) {
-		for _, m := range anchored.FindAllStringSubmatch(line, -1) {
-			found = found || m[1] == fragment
-		}
-		if text, ok := heading(line); ok && anchor(text, used) == fragment {
-			found = true
-		}
+	if fragments[file] == nil {
+		fragments[file] = fragmentsOf(t, file)
 	}
-	if !found {
+	if !fragments[file][fragment] {
 		return fmt.Errorf("link %q: %s has no heading with that anchor", link, file)
 	}
 	return nil
@@ -83,9 +95,9 @@ func resolve(t *testing.T, page, link string) error {
 
 // anchor is the fragment by which GitHub links to a heading.
 func anchor(text string, used map[string]int) string {
-	text = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(text, "$1")
+	text = linkText.ReplaceAllString(text, "$1")
 	text = strings.ReplaceAll(strings.ToLower(text), " ", "-")
-	text = regexp.MustCompile(`[^\p{L}\p{N}_-]`).ReplaceAllString(text, "")
+	text = unanchored.ReplaceAllString(text, "")
 	n := used[text]
 	used[text]++
 	if n > 0 {
