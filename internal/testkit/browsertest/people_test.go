@@ -91,6 +91,7 @@ func (b *tab) reached(page string, states ...state) {
 			scheme := []string{"light", "dark"}[i]
 			name := fmt.Sprintf("%s-%s-%s-%s", page, s.name, screen.name, scheme)
 			b.size(screen.width, screen.height, scheme)
+			eval[any](b, "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))") // a late resize closes a menu
 			eval[any](b, s.begin+", 0")
 			b.until(s.there)
 			b.shoot(name)
