@@ -50,9 +50,7 @@ func (c *member) assigned(f *frame) {
 			}
 			return
 		}
-		for _, s := range f.Seats {
-			c.learn(s)
-		}
+		c.learnAll(f.Seats)
 		c.drain(f.Drained, f.Forced)
 		c.version = f.Version
 		return
@@ -83,27 +81,39 @@ func (c *member) install(all []Seat) {
 	for _, s := range all {
 		stays[s.key()] = true
 	}
+	var gone []Seat
 	for _, e := range c.ordered() {
 		if !stays[e.key()] {
 			s := e.Seat
 			s.Gone = true
-			c.learn(s)
+			gone = append(gone, s)
 		}
 	}
-	for _, s := range all {
+	if len(gone) > 0 {
+		all = append(gone, all...)
+	}
+	c.learnAll(all)
+}
+
+// learnAll applies assignments of one frame. What this member has resigned from is looked at after all of
+// them: a seat may be assigned to it that the frame names last.
+func (c *member) learnAll(seats []Seat) {
+	for _, s := range seats {
 		c.learn(s)
+	}
+	for i := 0; i < len(seats) && len(c.spent) > 0; i++ {
+		c.unspend(seats[i])
 	}
 }
 
 // learn applies an assignment.
 func (c *member) learn(s Seat) {
-	name := s.Name
-	h := c.holds[name]
+	h := c.holds[s.Name]
 	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != c.self || s.Epoch != h.epoch || s.Gone) {
 		if s.Epoch < h.epoch && !s.Gone {
-			c.touch(name) // it is to learn of the higher epoch
+			c.touch(s.Name) // it is to learn of the higher epoch
 		}
-		c.lose(name, h, election.CauseSuperseded)
+		c.lose(s.Name, h, election.CauseSuperseded)
 	}
 	k := s.key()
 	if s.Gone {
@@ -111,25 +121,27 @@ func (c *member) learn(s Seat) {
 			c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: e.shown.Defined(), Cause: election.CauseResigned, Gone: true})
 		}
 		c.drop(k)
-		c.unspend(name)
 		return
 	}
 	e := c.set(s)
 	if s.Leader == c.self {
 		c.offered(s)
-	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same epoch the seat may be assigned to this member again, by its earlier report
-		c.unspend(name)
 	}
 	c.show(e, s.Cause)
 }
 
-// unspend forgets what this member has resigned from of a name, except in two cases. A seat of it is
-// still assigned to this member; or it has no leader, under an epoch that this member may have
-// led. The coordinator may then have yet to receive the latest report, and receive an earlier
-// report first.
-func (c *member) unspend(name string) {
-	if last, ok := c.spent[name]; ok && !c.mayReturn(name, c.self, last) {
-		delete(c.spent, name)
+// unspend forgets what this member has resigned from of a name, once a seat of it is gone, or assigned to
+// another member under a higher epoch: under the same epoch it may be assigned to this member again, by its
+// earlier report. There are two exceptions. A seat of it is still assigned to this member; or it has no
+// leader, under an epoch that this member may have led. The coordinator may then have yet to receive the
+// latest report, and receive an earlier report first.
+func (c *member) unspend(by Seat) {
+	last, ok := c.spent[by.Name]
+	if !ok || !by.Gone && (by.Leader == c.self || by.Epoch <= last || c.holds[by.Name] != nil) {
+		return
+	}
+	if !c.mayReturn(by.Name, c.self, last) {
+		delete(c.spent, by.Name)
 	}
 }
 

@@ -284,9 +284,7 @@ func (o *office) publish() {
 	o.changed = nil
 	base, had := o.version, o.digest
 	if len(list) > 0 || o.drains {
-		for _, s := range list {
-			o.learn(s)
-		}
+		o.learnAll(list)
 		o.version++
 		o.drains = false
 	}
