@@ -14,7 +14,7 @@ func TestALeaderSaysWhyItsOwnEnded(t *testing.T) {
 	of := func(leader string, records ...Record) Reason {
 		return Reason{Line{Event: "lost", ID: "2", Leader: leader, Cause: "resigned"}, records}
 	}
-	asked := of("2", Record{What: "loses", Why: "resigned: it resigned"})
+	asked := of("2", Record{What: "loses", Why: "resigned: it is no candidate: resigned"})
 	standing := Reason{Line{Event: "standing", ID: "2"}, []Record{{What: "resigns", Why: "it was asked to"}}}
 	strange := of("2", Record{What: "loses", Why: "resigned: \u202e"})
 	got := History{Events: []Reason{of("2", loses), standing, asked, of("3", loses), strange}}.leaderships()

@@ -90,7 +90,7 @@ func (c *lowerChecker) received(w *scene, p *process, m *election.Message, actio
 	}
 	for i := range actions {
 		a := &actions[i]
-		yields := p.unhealthy || w.setup.MinMembers > 1 // to any that is healthy; the time in which it receives enough members may end with this step
+		yields := p.unhealthy || p.machine.Standing() == election.IneligibleFew // to any that is healthy; or its time with too few members ends in this step
 		resigns := yields && a.Kind == election.NotifyLost && a.Cause == election.CauseResigned
 		if (a.Kind == election.NotifyElected || a.Kind == election.NotifyLost) && !resigns {
 			c.fail(w, p, invariant.Lower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)

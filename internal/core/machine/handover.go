@@ -60,6 +60,7 @@ func (m *elector) release() {
 	})
 	m.leaveTo(heir, m.tenure.Held())
 	m.discoverInDoubt()
+	m.reviewed(m.eligibility()) // what kept it from being a candidate may have ended meanwhile
 	if m.undecided() && m.place == onList {
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
@@ -234,15 +235,15 @@ func (m *elector) close() {
 	m.note("closes", m.cfg.Self.ID, election.Token{}, "")
 }
 
-// review has this member do what its eligibility asks for, after each step. While it is no candidate it
-// neither leads nor claims. Once it is one again it takes part again, except after its work has
-// stopped: release begins a contest then.
+// review acts on this member's eligibility after each step. A member that is no candidate gives up its
+// leadership or claim; one that cannot save, or is unhealthy in a pause, leads on. A candidate that was
+// none at the step before takes part again. After its work has stopped, release begins a contest instead.
 func (m *elector) review() {
 	if m.tenure.Draining() {
 		return
 	}
 	is := m.eligibility()
-	was := m.found(is)
+	was := m.reviewed(is)
 	switch {
 	case m.tenure.Leading():
 		if is == election.IneligibleUnsaved || is == election.IneligibleUnhealthy && m.maintenance.On(m.now) {
@@ -257,7 +258,11 @@ func (m *elector) review() {
 		}
 	case was == is || !m.tenure.Started():
 	case m.undecided() && was != election.StandsNext:
-		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), "no longer "+string(was))
+		why := "no longer " + string(was)
+		if m.lastResort {
+			why = "no healthy member leads, or is in reach"
+		}
+		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
 		m.discover("others may have found a leader while it stood aside")
 	case was == election.IneligiblePaused: // by then each member has received that the members are candidates again
 		m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))

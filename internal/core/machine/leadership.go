@@ -402,7 +402,7 @@ func (m *elector) abandon(why string) {
 func (m *elector) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
 	if begins && m.tooFew() {
-		m.found(election.IneligibleFew) // for a moment, too: it is a candidate again when that has passed
+		m.reviewed(election.IneligibleFew) // for a moment, too: it is a candidate again when that has passed
 	}
 	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
 		return

@@ -204,8 +204,8 @@ type standing struct {
 // lasted for 2·T; with 0 it is a candidate again.
 func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
 
-// found notes its eligibility, and returns what was noted before.
-func (s *standing) found(is election.Eligibility) (was election.Eligibility) {
+// reviewed records its eligibility, and returns what it was at the last review.
+func (s *standing) reviewed(is election.Eligibility) (was election.Eligibility) {
 	if was = s.stood; was != is {
 		s.stood = is
 	}
@@ -360,8 +360,8 @@ func (m *stance) leaveTo(heir election.ID, behind election.Token) {
 		m.resignUntilAbove(0) // it is asked to lead
 	}
 	m.disinherit()
+	m.bequeath(heir, behind)
 	if heir != election.None {
-		m.bequeath(heir, behind)
 		m.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))
 	}
 }

@@ -73,8 +73,8 @@ func (p *Pause) Receive(now time.Time, r *election.Pause) {
 
 // Turned reports whether a pause has begun or ended since it was last asked. ends is when it ends.
 func (p *Pause) Turned(now time.Time) (turned bool, ends time.Time) {
-	turned = p.On(now) != p.was
-	if p.was = p.was != turned; p.was {
+	on := p.On(now)
+	if turned, p.was = on != p.was, on; on {
 		ends = p.until
 	}
 	return turned, ends
