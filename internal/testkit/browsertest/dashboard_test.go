@@ -274,6 +274,21 @@ func TestLinksAreOfBothEnds(t *testing.T) {
 	}
 }
 
+// What is gathered from the leader corrects a follower's states, except of what has changed since.
+func TestStatesOfAFollowerAreCorrected(t *testing.T) {
+	members := cluster(t, "1")
+	b := open(t, browser(t), "http://"+members["1"].http+"/")
+	got := eval[string](b, `import('/ui/links.js').then(({ parted }) => {
+		const at = s => '2026-01-01T00:00:0' + s + '.000000000Z'
+		const status = since => ({ id: '1', leader: '5', quorum: {}, since: at(since), members: ['2', '3', '4'].map(id => ({ id, state: 'up', indirect: true, last_seen: at(id) })) })
+		const gathered = { at: at(3).replace('3.0', '3.5'), members: [{ id: '5', history: { links: ['1', '2'] } }] }
+		return [1, 4].map(since => parted(status(since), gathered).members.filter(m => m.apart && m.state === 'unreachable').map(m => m.id).join()).join(' ')
+	})`)
+	if want := "3 "; got != want { // 4 was received later; as leader since 4 s, 5 has other links
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Of what several members have seen, one list: the time when nobody led and the time when
 // two did stand out, and clocks that differ are no such time.
 func TestHistoriesAreMerged(t *testing.T) {

@@ -37,10 +37,10 @@ func TestTheDashboardOfASide(t *testing.T) {
 	b.until(leaderIs + "'3' && document.querySelector('#apart').textContent === ''")
 	signal(t, members, syscall.SIGSTOP, "3")
 	b.until(leaderIs + "'2'")
-	b.until(apart("No contact with 3: ", "That side may have a leader of its own.", "Check the network to "+members["3"].listen+". Remove no member"))
+	b.until(apart("No contact with 3: ", "The other side may have its own leader.", "Check the network to "+members["3"].listen+". Do not remove"))
 	b.everywhere("dashboard-side")
 	b.do(chromedp.Navigate("http://" + members["1"].http + "/?lang=es"))
-	b.until(apart("Sin contacto con 3: ", "Ese lado puede tener un líder propio.", "Compruebe la red hasta "+members["3"].listen))
+	b.until(apart("Sin contacto con 3: ", "El otro lado puede tener su propio líder.", "Compruebe la red hasta "+members["3"].listen))
 	signal(t, members, syscall.SIGCONT, "3")
 	b.until(leaderIs + "'3' && document.querySelector('#apart').textContent === ''")
 }

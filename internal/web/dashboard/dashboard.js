@@ -56,6 +56,7 @@ class Dashboard {
       const status = await get('v1/status')
       const stale = !this.status || changed || this.status.incarnation !== status.incarnation || this.status.token !== status.token || document.body.classList.contains('stale')
       if (stale) this.history = await get('v1/history')
+      this.told = status
       this.status = parted(status, this.gathered)
       this.heard = Date.now()
       this.offset = Date.parse(status.since || 0)
@@ -216,7 +217,7 @@ class Dashboard {
     if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
     try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
     this.gathered.members.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }))
-    this.status = parted(this.status, this.gathered)
+    this.status = parted(this.told, this.gathered)
     this.#show(false)
     this.#timeline()
   }

@@ -1,12 +1,12 @@
-// What a reader does about members that are out of reach: who may lead there, and what to check.
+// Explains unreachable members to the operator: which side may have a leader, and what to check.
 
 import { t } from './texts.js'
 
 const most = 5 // members that are named
 
-// partition says in words that members are out of reach; empty: all are in reach, or their processes have ended.
+// partition is that text; empty: all members are reachable, or their processes have ended.
 export function partition(s) {
-  const lost = s.members.filter(m => m.state === 'unreachable' && m.id !== s.leader) // a leader that is vouched for leads on
+  const lost = s.members.filter(m => m.state === 'unreachable' && m.id !== s.leader) // a leader that other members confirm still leads
   if (!lost.length) return ''
   const list = of => lost.slice(0, most).map(of).join(', ') + (lost.length > most ? ' …' : '')
   return [t('apart', { ids: list(m => m.id) }), side(s, lost), t('apartDo', { addresses: list(m => m.address) })].join(' ')
