@@ -336,8 +336,8 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan
 	return a, c.changed, c.gone, nil
 }
 
-// heldBy gives a member that leads, where no seat is left for a candidacy. A leadership of this member that no
-// candidacy holds is about to come to the first that waits.
+// heldBy returns a member that leads while no seat is free for a candidacy. If this member leads and no
+// candidacy holds that leadership, the first that waits gets it.
 func (d *Desk) heldBy(c *candidacy, leaders []batuta.View) string {
 	own := func(v batuta.View) bool { return v.Token.Leader.ID == d.cfg.Member }
 	switch q := c.queue; {

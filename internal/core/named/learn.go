@@ -95,8 +95,8 @@ func (c *member) install(all []Seat) {
 	c.learnAll(all)
 }
 
-// learnAll applies assignments of one frame. What this member has resigned from is looked at after all of
-// them: a seat may be assigned to it that the frame names last.
+// learnAll applies the assignments of one frame. It forgets resignations only after the last: a later seat
+// may be assigned to this member.
 func (c *member) learnAll(seats []Seat) {
 	for _, s := range seats {
 		c.learn(s)
@@ -130,11 +130,10 @@ func (c *member) learn(s Seat) {
 	c.show(e, s.Cause)
 }
 
-// unspend forgets what this member has resigned from of a name, once a seat of it is gone, or assigned to
-// another member under a higher epoch: under the same epoch it may be assigned to this member again, by its
-// earlier report. There are two exceptions. A seat of it is still assigned to this member; or it has no
-// leader, under an epoch that this member may have led. The coordinator may then have yet to receive the
-// latest report, and receive an earlier report first.
+// unspend forgets a resignation when a seat of that name is gone, or another member has it under a higher
+// epoch. Under the same epoch an earlier report may assign it to this member again. There are two
+// exceptions. A seat of the name is still assigned to this member; or it has no leader, under an epoch that
+// this member may have led. The coordinator may then have yet to receive the latest report.
 func (c *member) unspend(by Seat) {
 	last, ok := c.spent[by.Name]
 	if !ok || !by.Gone && (by.Leader == c.self || by.Epoch <= last || c.holds[by.Name] != nil) {

@@ -2,28 +2,18 @@
 package buildtest
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// Program builds the program of a package, such as ../cmd/batuta, and returns its path.
+// Program builds the program of a package, such as ../cmd/batuta, and returns its path. "go run" keeps the
+// linked program in the build cache, which "go build" does not: the next test that needs it gets a copy.
 func Program(t testing.TB, pkg string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), filepath.Base(pkg))
-	if err := Build(pkg, path); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("go", "run", "-ldflags=-s -w", "-exec=cp", pkg, path).CombinedOutput(); err != nil {
+		t.Fatalf("go run -exec=cp %s: %v\n%s", pkg, err, out)
 	}
 	return path
-}
-
-// Build builds the program of a package at path. "go run" keeps the linked program in the build
-// cache, which "go build" does not: whatever asks for it next gets a copy.
-func Build(pkg, path string) error {
-	out, err := exec.Command("go", "run", "-ldflags=-s -w", "-exec=cp", pkg, path).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go run -exec=cp %s: %w\n%s", pkg, err, out)
-	}
-	return nil
 }

@@ -15,9 +15,9 @@
 //	ask epoch on 2
 //	stop end
 //
-// A stop is at the start, the end, or the first line of the run's trace behind the last stop that
-// begins so; or, except at the end, so much later as "+5ms" says; "? leads" is of whoever does. A line that begins with a blank
-// goes on.
+// A stop is at the start, at the end, or at the first line of the trace after the previous stop that begins
+// so. "+5ms" delays it, except at the end. "? leads" matches any member. A line that begins with a blank
+// continues the line before.
 
 const questions = ['leader', 'epoch', 'leaders', 'messages']
 
