@@ -235,8 +235,8 @@ func (m *elector) close() {
 	m.note("closes", m.cfg.Self.ID, election.Token{}, "")
 }
 
-// review acts on this member's eligibility after each step. A member that is no candidate gives up its
-// leadership or claim; one that cannot save, or is unhealthy in a pause, leads on. A candidate that was
+// review acts on this member's eligibility after each step. A member that is no candidate steps down, or
+// withdraws its claim; one that cannot save, or is unhealthy in a pause, leads on. A candidate that was
 // none at the step before takes part again. After its work has stopped, release begins a contest instead.
 func (m *elector) review() {
 	if m.tenure.Draining() {
@@ -264,7 +264,7 @@ func (m *elector) review() {
 		}
 		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
 		m.discover("others may have found a leader while it stood aside")
-	case was == election.IneligiblePaused: // by then each member has received that the members are candidates again
+	case was == election.IneligiblePaused && m.mayPreempt(): // by then each member has received that the members are candidates again
 		m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
 	default:
 		m.preempt()

@@ -359,7 +359,7 @@ func (m *stance) leaveTo(heir election.ID, behind election.Token) {
 	if heir == m.cfg.Self.ID {
 		m.resignUntilAbove(0) // it is asked to lead
 	}
-	m.disinherit()
+	m.alarms.Cancel(timerHeir)
 	m.bequeath(heir, behind)
 	if heir != election.None {
 		m.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))

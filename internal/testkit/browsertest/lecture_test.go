@@ -141,7 +141,7 @@ func TestALectureOnAProjector(t *testing.T) {
 	b.until("!document.body.classList.contains('presenting')")
 }
 
-// cutTitles gives the lists to choose from whose longest entry is wider than they are.
+// cutTitles returns the lists to choose from that are narrower than their longest entry.
 const cutTitles = `[...document.querySelectorAll('header.top select, #super[open] select')].filter(x => x.checkVisibility()).flatMap(x => {
 	const whole = x.cloneNode(true)
 	whole.style.cssText = 'position: fixed; visibility: hidden; width: max-content; max-width: none'

@@ -17,7 +17,7 @@ func signal(t *testing.T, members map[string]*member, s syscall.Signal, ids ...s
 	}
 }
 
-// apart is true when the dashboard says all of this of the members that are out of reach.
+// apart is true when the dashboard's text about unreachable members has all of these parts.
 func apart(parts ...string) string {
 	return with("(...parts) => (said => parts.every(x => said.includes(x)))(document.querySelector('#apart').textContent)", anys(parts)...)
 }
@@ -29,7 +29,7 @@ func anys(list []string) (all []any) {
 	return all
 }
 
-// The page says which members are out of reach, which side may have a leader, and what to do.
+// The page names the unreachable members, the side that may have a leader, and what to do.
 func TestTheDashboardOfASide(t *testing.T) {
 	members := cluster(t, "1", "2", "3")
 	b := open(t, browser(t), "http://"+members["1"].http+"/")
@@ -45,8 +45,8 @@ func TestTheDashboardOfASide(t *testing.T) {
 	b.until(leaderIs + "'3' && document.querySelector('#apart').textContent === ''")
 }
 
-// A follower of a quorum receives nothing from the others. Its page shows whom the leader reaches, and without a
-// leader how many votes are missing.
+// With a quorum a follower receives nothing from other followers. Its page shows the members that the leader
+// reaches and, without a leader, how many votes are missing.
 func TestTheDashboardOfASideOfAQuorum(t *testing.T) {
 	members := clusterOf(t, []string{"--algorithm", "quorum"}, "1", "2", "3", "4", "5")
 	b := open(t, browser(t), "http://"+members["1"].http+"/")
