@@ -164,12 +164,13 @@ func testBalancer(t *testing.T, asked, service string, start func(l *lan, n int)
 // alone waits until one machine answers and goes on to.
 func (l *lan) alone(what string, c *client) {
 	l.t.Helper()
-	by := ""
-	l.look(what+": one machine answers, and still does half a second later", func() bool { // a balancer may take a moment to move to the other
-		by = c.answeredBy()
-		l.quiet(500 * time.Millisecond)
-		return by != "" && c.answeredBy() == by
-	})
+	l.quiet(1500 * time.Millisecond) // nginx asks a machine again once its fail_timeout of 1 s has passed
+	l.look(what+": one machine answers", func() bool { return c.answeredBy() != "" })
+	by := c.answeredBy()
+	l.quiet(500 * time.Millisecond)
+	if now := c.answeredBy(); now != by {
+		l.t.Errorf("%s: %q answered for a while, then %q", what, by, now)
+	}
 	lost, longest := c.count()
 	l.t.Logf("%s: machine %s answers; %d requests lost, the longest time without an answer was %v", what, by, lost, longest.Round(time.Millisecond))
 }
