@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type member struct {
 	mayFollow   bool                 // up when this member claimed its leadership, and not lost since: it may come to acknowledge that
 	eligibility election.Eligibility // why it is no candidate, as it last reported
 	saidAt      time.Time            // when it reported that itself
+	stated      statement            // which of its statements that is
 	polled      bool                 // it is asked whether that still holds
 	deaf        bool                 // it has not answered that in time, nor was it received since
 	eligibleAt  time.Time            // when it reported that it is a candidate, and had not before
@@ -219,10 +221,23 @@ func (r *roll) refusedByAll() bool {
 	return !r.linked() && anyOf(r.members, func(peer *member) bool { return !peer.rebuffedAt.IsZero() })
 }
 
+// statement is the order of what a member reports of itself: messages that take different ways
+// arrive in any order.
+type statement struct{ process, change uint64 }
+
+func (s statement) before(t statement) bool {
+	return s.process < t.process || s.process == t.process && s.change < t.change
+}
+
 // heardEligibility takes in a member's own eligibility. over: it is under a leadership that has
 // been superseded, so that its work may run.
-func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool, now time.Time) {
+func (r *roll) heardEligibility(i int, msg *election.Message, over bool, now time.Time) {
 	peer := &r.members[i]
+	stated := statement{cmp.Or(msg.Process, peer.incarnation), msg.Change}
+	if stated.before(peer.stated) {
+		return
+	}
+	peer.stated = stated
 	if peer.eligibility != election.Eligible && msg.Eligibility == election.Eligible {
 		peer.eligibleAt = now
 	}
@@ -232,9 +247,6 @@ func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool
 	}
 	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
 	draining := (msg.Draining || over && msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From) && !r.noLinks
-	if peer.draining && !draining && byRelay && peer.link {
-		return // it may be older than what has come over the link, which holds until it is too old itself
-	}
 	peer.saidAt, peer.draining = now, draining
 }
 

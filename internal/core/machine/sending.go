@@ -194,7 +194,9 @@ func (m *mail) sendMeta(to int, entries []election.Meta) {
 
 // pass has a relay pass on a message.
 func (m *mail) pass(r int, msg *election.Message) {
-	m.send(r, &election.Message{Kind: election.Relay, Carried: msg})
+	carried := *msg
+	carried.Process = m.cfg.Incarnation
+	m.send(r, &election.Message{Kind: election.Relay, Carried: &carried})
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
 		m.trace(election.Record{What: "sends", Peer: msg.To, Token: msg.Token, Message: msg, Why: "by " + string(m.members[r].ID)})
 	}
@@ -267,6 +269,7 @@ func (m *mail) fill(to election.ID, msg *election.Message) *election.Message {
 // saysNow gives a message what every message carries of its sender, as it is now.
 func (m *mail) saysNow(msg *election.Message) {
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.Standing(), m.roster.Digest(), m.tenure.Draining()
+	msg.Change = m.changesTo(report{msg.Eligibility, m.tenure.Leading(), msg.Draining})
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
 	if msg.Token == m.tenure.Held() && msg.Kind != election.Ack {
 		side := m.side()

@@ -190,7 +190,9 @@ func (f *refusals) RefusedBy() []election.ID { return f.refusedBy }
 
 // standing is why this member itself is no candidate, besides what the rest of the parts know.
 type standing struct {
-	stood election.Eligibility // its eligibility when that was last reviewed
+	stood    election.Eligibility // its eligibility when that was last reviewed
+	reported report               // what it last reported of itself
+	changes  uint64               // how often that has changed
 
 	closing    bool      // its process is about to end
 	unhealthy  bool      // its own check has failed
@@ -198,6 +200,12 @@ type standing struct {
 	retired    bool      // there is nothing to do for this member as a leader
 	declined   time.Time // when it last replied that it is no candidate to a member that may claim; zero: all have been asked since
 	resigned   uint64    // this member is no candidate until a leadership above this epoch that lasted has ended; 0: it has not resigned
+}
+
+// report is what a member reports of itself in each message.
+type report struct {
+	is                election.Eligibility
+	leading, draining bool
 }
 
 // resignUntilAbove ends this member's candidacy until a leadership above epoch has ended that
@@ -210,6 +218,15 @@ func (s *standing) reviewed(is election.Eligibility) (was election.Eligibility) 
 		s.stood = is
 	}
 	return was
+}
+
+// changesTo returns how often what this member reports of itself has changed, now included.
+func (s *standing) changesTo(now report) uint64 {
+	if s.reported != now {
+		s.reported = now
+		s.changes++
+	}
+	return s.changes
 }
 
 // declines notes when this member has replied that it is no candidate; zero: that holds no more.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -344,4 +346,30 @@ func BenchmarkBeat(b *testing.B) {
 			}
 		}
 	})
+}
+
+// docs/wire-messages.md has a row for every key of a message, for other languages.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/wire-messages.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(page), "### ")
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([0-9, ]+) \| (.*) \| (.*) \|$`).FindAllStringSubmatch(table, -1) {
+		for _, key := range strings.Split(row[1], ", ") {
+			rows[key] = row[2]
+		}
+	}
+	const unused = 1 // key 20
+	fields := reflect.TypeFor[layout]()
+	for i := range fields.NumField() {
+		key, _, _ := strings.Cut(fields.Field(i).Tag.Get("cbor"), ",")
+		if rows[key] == "" || strings.HasPrefix(rows[key], "unused") {
+			t.Errorf("key %s, %s, has no row", key, fields.Field(i).Name)
+		}
+	}
+	if len(rows) != fields.NumField()+unused {
+		t.Errorf("%d keys have rows, and %d are used", len(rows), fields.NumField())
+	}
 }

@@ -1,0 +1,83 @@
+package machine_test
+
+import (
+	"testing"
+
+	. "github.com/batuta-dev/batuta/election"
+)
+
+// What a member reports of itself is that of its newest message, whichever way that came.
+func TestWhatAMemberReportsIsInOrder(t *testing.T) {
+	type said struct {
+		passed          bool
+		process, change uint64
+		is              Eligibility
+	}
+	for _, test := range []struct {
+		name string
+		said []said // the link to its process 4 stands
+		want Eligibility
+	}{
+		{"an older message that is passed on", []said{{change: 2}, {true, 4, 1, IneligibleFew}}, Eligible},
+		{"a newer one", []said{{change: 2}, {true, 4, 3, IneligibleFew}}, IneligibleFew},
+		{"another one of the same report", []said{{change: 2, is: IneligibleFew}, {true, 4, 2, IneligibleFew}}, IneligibleFew},
+		{"one of the process before", []said{{change: 2}, {true, 3, 9, IneligibleFew}}, Eligible},
+		{"one of the process after", []said{{change: 2}, {true, 5, 0, IneligibleFew}}, IneligibleFew},
+		{"an older one over a second connection", []said{{change: 2}, {change: 1, is: IneligibleFew}}, Eligible},
+	} {
+		m := follow(t, "3")
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 4})
+		for _, s := range test.said {
+			ev := from("2", Message{Kind: ProbeReply, To: "3", Stamp: -1, Change: s.change, Process: s.process, Eligibility: s.is})
+			if s.passed {
+				ev = from("1", Message{Kind: Relay, Carried: ev.Message})
+			}
+			m.Step(start, ev)
+		}
+		if got := m.Members()[1].Eligibility; got != test.want {
+			t.Errorf("%s: 2 is %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// A restarted member that is reached over relays only is not taken for its process before.
+func TestAPassedMessageNamesItsProcess(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("1"), Incarnation: 1})
+	m.Step(start, from("1", Message{Kind: Relay, Carried: relay("4", "3", Ping)})) // 1 reaches 4
+	passed := 0
+	for _, a := range m.Step(start, from("1", Message{Kind: Relay, Carried: relay("4", "3", Probe)})) {
+		if a.Kind != Send || a.Message.Kind != Relay {
+			continue
+		}
+		if passed++; a.Message.Carried.Process != 7 {
+			t.Errorf("what 1 is to pass on is of process %d, want 7", a.Message.Carried.Process)
+		}
+	}
+	if passed == 0 {
+		t.Error("4 asked over a relay, and is not answered over it")
+	}
+}
+
+// What a member sent before it led is older than what it sends as the leader.
+func TestLeadingIsAChange(t *testing.T) {
+	m := follow(t, "4")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1})
+	change := func(actions []Action) (last uint64) {
+		for _, a := range actions {
+			if a.Kind == Send {
+				last = a.Message.Change
+			}
+		}
+		return last
+	}
+	before := change(m.Step(start, from("3", Message{Kind: Probe})))
+	m.Step(start, from("5", Message{Kind: Resign, Token: m.View(), Eligibility: IneligibleResigned}))
+	m.Step(start, Event{Kind: Saved})
+	if m.View() != token(4, rank("4")) {
+		t.Fatalf("it follows %v, want 4:4", m.View())
+	}
+	if after := change(m.Step(start, from("3", Message{Kind: Probe}))); after <= before {
+		t.Errorf("its messages have change %d before it leads and %d after", before, after)
+	}
+}
