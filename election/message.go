@@ -103,7 +103,8 @@ type Message struct {
 	Young    bool          // the leadership of Token has just begun: Side is how many members may come to acknowledge it
 	Renews   uint64        // the epoch under which the leadership of Token began, if that is lower: its epoch was raised since
 	Version  uint64        // Beat and Ack: of the member states
-	Change   uint64        // how often Eligibility, Draining or whether the sender leads has changed: orders its messages
+	Leads    bool          // the sender leads
+	Change   uint64        // how often Eligibility, Draining or Leads has changed: orders the sender's messages
 	Process  uint64        // in a Relay: the incarnation of the message's sender; 0: of the process at the far end
 
 	Pause *Pause // the sender's state of a pause; nil: there never was a pause

@@ -205,6 +205,7 @@ type message struct {
 	Young    bool                 `json:"young,omitempty"`
 	Renews   uint64               `json:"renews,omitempty"`
 	Version  uint64               `json:"version,omitempty"`
+	Leads    bool                 `json:"leads,omitempty"`
 	Change   uint64               `json:"change,omitempty"`
 	List     []entry              `json:"list,omitempty"`
 	States   []state              `json:"states,omitempty"`
@@ -242,7 +243,7 @@ func outward(m *election.Message) *message {
 		Token: token{m.Token.Epoch, m.Token.Leader.ID}, Highest: m.Highest, Aside: m.Eligibility, Digest: m.Digest,
 		Round: round{m.Round.Number, m.Round.Initiator},
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
-		Side: m.Side, Young: m.Young, Renews: m.Renews, Change: m.Change,
+		Side: m.Side, Young: m.Young, Renews: m.Renews, Leads: m.Leads, Change: m.Change,
 	}
 	for _, e := range m.List {
 		w.List = append(w.List, entry{e.ID, e.Address, e.Observer, e.Version, e.Departure})
@@ -259,7 +260,7 @@ func (w *message) inward() *election.Message {
 		Token: election.Token{Epoch: w.Token.Epoch, Leader: election.Rank{ID: w.Token.Leader}}, Highest: w.Highest, Eligibility: w.Aside, Digest: w.Digest,
 		Round: election.Round{Number: w.Round.Number, Initiator: w.Round.Initiator},
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
-		Side: w.Side, Young: w.Young, Renews: w.Renews, Change: w.Change,
+		Side: w.Side, Young: w.Young, Renews: w.Renews, Leads: w.Leads, Change: w.Change,
 	}
 	for _, e := range w.List {
 		m.List = append(m.List, election.Member{Rank: election.Rank{ID: e.ID}, Address: e.Address, Observer: e.Observer, Version: e.Version, Departure: e.Gone})

@@ -51,7 +51,7 @@ func (m *claimant) mayClaim() bool {
 
 // holdsContest puts a contest off while work of an ended leadership still runs.
 func (m *claimant) holdsContest() bool {
-	whose := m.othersDrain()
+	whose := m.stillWorks()
 	if whose == election.None {
 		return false
 	}
@@ -216,18 +216,18 @@ type inquiry struct{ mail }
 // messages, and in beats, that its work still runs, until it has stopped. No member claims
 // meanwhile, for as long as that member is received.
 
-// othersDrain is drains, members that depart included.
-func (m *inquiry) othersDrain() election.ID {
+// stillWorks is the first member whose work may run, members that depart included; None: there is none.
+func (m *inquiry) stillWorks() election.ID {
 	if len(m.departing) > 0 {
 		return m.departing[0].id
 	}
-	return m.drains(m.now)
+	return m.works(m.now)
 }
 
 // wakeForDraining: a draining member counts as down after the silence that is tolerated.
 func (m *inquiry) wakeForDraining() {
 	for i := range m.members {
-		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.drains(m.now, m.cfg.Timing.Bears()) {
+		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.works(m.now, m.cfg.Timing.Bears()) {
 			m.alarms.Wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
 		}
 	}

@@ -101,7 +101,8 @@ func (m *watcher) markUp(i int) {
 func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
-	peer.down, peer.eligibility, peer.draining = true, peer.Eligibility(), false
+	peer.down = true
+	peer.resets()
 	if certain {
 		peer.askedAt = time.Time{}
 		m.setState(i, election.StateDown)

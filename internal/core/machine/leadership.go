@@ -245,9 +245,6 @@ func (m *elector) adopt(t election.Token, why string, heard, grace time.Time) {
 		m.save()
 		return
 	}
-	if i, ok := m.index[m.tenure.Held().Leader.ID]; ok && m.tenure.Live() && i != m.me && t.Leader.ID != m.tenure.Held().Leader.ID && m.members[i].link {
-		m.members[i].draining = !m.cfg.NoDetector // its leader has still not reported what has become of its work
-	}
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
 	base := t.Epoch

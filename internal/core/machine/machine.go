@@ -226,7 +226,7 @@ func (m *Machine) receive(msg *election.Message) {
 // heed does what a message asks for, however it has come.
 func (m *Machine) heed(i int, msg *election.Message) {
 	stood := !m.members[i].saidAt.IsZero() && m.eligible(&m.members[i])
-	m.heardEligibility(i, msg, m.tenure.Held().Above(msg.Token), m.now)
+	m.heardReport(i, msg, m.now)
 	if m.members[i].eligibility == election.Eligible && m.lastResort {
 		m.needsNoLastResort()
 		if m.tenure.Leaderless() {
@@ -343,10 +343,10 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	b = append(b, 0)
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn))
+		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.leads, peer.draining, peer.polled, peer.gaveTurn))
 		b = binary.AppendUvarint(append(append(b, peer.eligibility...), 0), peer.stated.change)
 	}
-	b = append(append(binary.AppendUvarint(b, m.changes), m.reported.is...), bits(m.reported.leading, m.reported.draining))
+	b = append(append(binary.AppendUvarint(b, m.changes), m.reported.is...), bits(m.reported.leads, m.reported.draining))
 	names := m.Timers()
 	slices.Sort(names)
 	for _, name := range names {
@@ -379,8 +379,8 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 			m.replaced(i)
 		}
 		m.members[i].incarnation = incarnation
-		m.members[i].eligibility, m.members[i].draining, m.members[i].stated = m.members[i].Eligibility(), false, statement{process: incarnation}
-		m.members[i].version, m.members[i].proof = 0, proof{}
+		m.members[i].resets()
+		m.members[i].stated, m.members[i].version, m.members[i].proof = statement{process: incarnation}, 0, proof{}
 		m.toldRank(rank)
 		i = m.index[rank.ID]
 	} else {

@@ -23,6 +23,7 @@ type member struct {
 	deaf        bool                 // it has not answered that in time, nor was it received since
 	eligibleAt  time.Time            // when it reported that it is a candidate, and had not before
 	gaveTurn    bool                 // it reported that it is a candidate, and the contest was called again for it to take over
+	leads       bool                 // it leads, as it last reported
 	draining    bool                 // its work of an ended leadership may still run, as it last reported
 	epoch       uint64               // of the token it last acknowledged
 	ackedAt     time.Time            // when it last acknowledged a leadership of ours
@@ -154,10 +155,10 @@ func (o *othersWork) isDeparting(id election.ID) int {
 	return slices.IndexFunc(o.departing, func(d departing) bool { return d.id == id })
 }
 
-// drains reports whether a member's work may still run: it reported so, and has not been silent
-// since for longer than is tolerated.
-func (peer *member) drains(now time.Time, bears time.Duration) bool {
-	return peer.draining && !peer.down && now.Sub(peer.saidAt) <= bears
+// works reports whether a member's work may run: it reported so, and has not been silent since for
+// longer than is tolerated.
+func (peer *member) works(now time.Time, bears time.Duration) bool {
+	return (peer.leads || peer.draining) && !peer.down && now.Sub(peer.saidAt) <= bears
 }
 
 // givesWay reports whether t has ended as its leader sees it, and as the leader reports on an
@@ -165,12 +166,12 @@ func (peer *member) drains(now time.Time, bears time.Duration) bool {
 // it until then.
 func (r *roll) givesWay(t election.Token, now time.Time) bool {
 	i, ok := r.index[t.Leader.ID]
-	return ok && r.members[i].link && r.members[i].drains(now, r.timing.Bears()) && !r.noLinks
+	return ok && r.members[i].link && r.members[i].draining && r.members[i].works(now, r.timing.Bears())
 }
 
-// drains is the first member whose work of an ended leadership still runs; None: there is none.
-func (r *roll) drains(now time.Time) election.ID {
-	i := slices.IndexFunc(r.members, func(peer member) bool { return peer.ID != r.self && peer.drains(now, r.timing.Bears()) })
+// works is the first member whose work may run; None: there is none.
+func (r *roll) works(now time.Time) election.ID {
+	i := slices.IndexFunc(r.members, func(peer member) bool { return peer.ID != r.self && peer.works(now, r.timing.Bears()) })
 	if i < 0 || r.noLinks {
 		return election.None // without links no member is received unless it has something to send
 	}
@@ -229,9 +230,8 @@ func (s statement) before(t statement) bool {
 	return s.process < t.process || s.process == t.process && s.change < t.change
 }
 
-// heardEligibility takes in a member's own eligibility. over: it is under a leadership that has
-// been superseded, so that its work may run.
-func (r *roll) heardEligibility(i int, msg *election.Message, over bool, now time.Time) {
+// heardReport takes in what a member reports of itself, unless a newer message has come.
+func (r *roll) heardReport(i int, msg *election.Message, now time.Time) {
 	peer := &r.members[i]
 	stated := statement{cmp.Or(msg.Process, peer.incarnation), msg.Change}
 	if stated.before(peer.stated) {
@@ -246,8 +246,12 @@ func (r *roll) heardEligibility(i int, msg *election.Message, over bool, now tim
 		r.statesChanged()
 	}
 	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
-	draining := (msg.Draining || over && msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From) && !r.noLinks
-	peer.saidAt, peer.draining = now, draining
+	peer.saidAt, peer.leads, peer.draining = now, msg.Leads && !r.noLinks, msg.Draining && !r.noLinks
+}
+
+// resets forgets what a member has reported of itself: its process has ended, or is not received.
+func (peer *member) resets() {
+	peer.eligibility, peer.leads, peer.draining = peer.Eligibility(), false, false
 }
 
 // toldEligibility is what a leader reports of a member's eligibility: nothing before it has

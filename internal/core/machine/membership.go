@@ -242,7 +242,7 @@ func (m *listing) dropMember(i int, e election.Member) {
 	}
 	m.note("drops", e.ID, election.Token{}, why)
 	peer := &m.members[i]
-	switch leads := m.tenure.LedBy(m.members[i].ID) || m.tenure.Next().Leader.ID == e.ID || peer.draining; {
+	switch leads := m.tenure.LedBy(m.members[i].ID) || m.tenure.Next().Leader.ID == e.ID || peer.leads || peer.draining; {
 	case leads && peer.link && !m.cfg.NoDetector:
 		m.keeps(peer) // its work has still to stop
 		m.note("awaits", peer.ID, election.Token{}, "the end of its work")

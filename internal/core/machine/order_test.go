@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/batuta-dev/batuta/election"
@@ -79,5 +80,21 @@ func TestLeadingIsAChange(t *testing.T) {
 	}
 	if after := change(m.Step(start, from("3", Message{Kind: Probe}))); after <= before {
 		t.Errorf("its messages have change %d before it leads and %d after", before, after)
+	}
+}
+
+// A member that has lost its leader does not claim while another one leads, as that reported.
+func TestNoMemberClaimsWhileAnotherLeads(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		m := follow(t, "3")
+		m.Step(start, from("5", Message{Kind: Beat, Token: m.View(), Leads: leads}))
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		m.Step(start, from("4", Message{Kind: Coordinator, Token: token(4, rank("4")), Leads: true}))
+		m.Step(start, Event{Kind: Saved})
+		m.Step(start, Event{Kind: LinkDown, Peer: "4"})
+		actions := m.Step(start, Event{Kind: DialFailed, Peer: "4", Refused: true}) // 4 has crashed
+		if waits := !slices.Contains(kinds(actions), "election>5"); waits != leads {
+			t.Errorf("5 leads: %v; 3 begins no election: %v, actions %q", leads, waits, kinds(actions))
+		}
 	}
 }

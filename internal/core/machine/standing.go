@@ -204,8 +204,8 @@ type standing struct {
 
 // report is what a member reports of itself in each message.
 type report struct {
-	is                election.Eligibility
-	leading, draining bool
+	is              election.Eligibility
+	leads, draining bool
 }
 
 // resignUntilAbove ends this member's candidacy until a leadership above epoch has ended that
