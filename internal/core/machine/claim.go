@@ -49,7 +49,7 @@ func (m *claimant) mayClaim() bool {
 	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is lost
 }
 
-// holdsContest puts a contest off while work of an ended leadership still runs.
+// holdsContest puts a contest off while a different member leads, or its work still runs.
 func (m *claimant) holdsContest() bool {
 	whose := m.stillWorks()
 	if whose == election.None {
@@ -57,7 +57,11 @@ func (m *claimant) holdsContest() bool {
 	}
 	if !m.contestHeld {
 		m.holds(true)
-		m.note("waits", whose, election.Token{}, "its work has still to stop")
+		why := "its work has still to stop"
+		if i, ok := m.index[whose]; ok && m.members[i].leads {
+			why = "it leads, as it last reported"
+		}
+		m.note("waits", whose, election.Token{}, why)
 	}
 	m.wakeForDraining()
 	return true
@@ -212,9 +216,9 @@ func (m *claimant) overtaken() (yes bool) {
 // inquiry asks: the members about a leader, and a higher member whether it claims.
 type inquiry struct{ mail }
 
-// What follows keeps two members' work apart. A member whose leadership has ended reports in all its
-// messages, and in beats, that its work still runs, until it has stopped. No member claims
-// meanwhile, for as long as that member is received.
+// What follows keeps two members' work apart. A member reports in all its messages that it leads, and
+// after its leadership that its work still runs, until it has stopped. No member claims meanwhile, for
+// as long as that member is received.
 
 // stillWorks is the first member whose work may run, members that depart included; None: there is none.
 func (m *inquiry) stillWorks() election.ID {
