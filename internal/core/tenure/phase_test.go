@@ -4,6 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // docs/architecture.md has the table of moves that the Machine keeps to.
@@ -28,5 +31,18 @@ func TestTheTableOfMovesIsDocumented(t *testing.T) {
 		if want := strings.Join(next, ", "); cells[len(cells)-1] != want && len(next) > 0 {
 			t.Errorf("docs/architecture.md: %v may become %q, want %q", p, cells[len(cells)-1], want)
 		}
+	}
+}
+
+// A leadership that ends takes the renewal with it that is on its way to the disk.
+func TestARenewalEndsWithItsLeadership(t *testing.T) {
+	self := election.Rank{ID: "5"}
+	lead := New(self.ID, election.Token{})
+	lead.Claim(election.Token{Epoch: 1, Leader: self}, time.Time{})
+	lead.Install(time.Time{})
+	lead.Save(election.Token{Epoch: 3, Leader: self}, lead.Base())
+	lead.End(PhaseElecting, election.CauseResigned, true)
+	if lead.Next().Defined() {
+		t.Errorf("its leadership has ended, and %v is still to be saved", lead.Next())
 	}
 }
