@@ -169,10 +169,10 @@ func (b *tab) until(script string) {
 	b.Fatalf("it never came to be: %s; the page says: %s", script, eval[string](b, "document.body.innerText.replace(/\\s+/g, ' ').slice(0, 600)"))
 }
 
-// size sets the window, and whether the user likes it dark.
+// size sets the window, which is touched if it is a phone's, and whether the user likes it dark.
 func (b *tab) size(width, height int64, scheme string) {
 	b.Helper()
-	b.do(emulation.SetDeviceMetricsOverride(width, height, 1, false),
+	b.do(emulation.SetDeviceMetricsOverride(width, height, 1, false), emulation.SetTouchEmulationEnabled(width < 600),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 

@@ -3,9 +3,11 @@ package browsertest
 import (
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -38,6 +40,24 @@ func (b *tab) legible(state string) {
 	}
 }
 
+// small is a script that gives the controls that are too small for a finger, under 40 px wide or high, but for those
+// with others next to them: what is in a label, and the members of a picture of many.
+const small = `[...document.querySelectorAll('button, select, input, textarea, summary, [role=button]')].map(x => x.closest('label.check') ?? x)
+	.filter(x => x.checkVisibility({ visibilityProperty: true }) && !x.closest('dialog:not([open])')).map(x => [x, x.getBoundingClientRect()])
+	.filter(([, r]) => r.width && (r.width < 40 || r.height < 40)).slice(0, 5)
+	.map(([x, r]) => (x.id || x.getAttribute('aria-label') || x.textContent).slice(0, 30) + ': ' + Math.round(r.width) + ' x ' + Math.round(r.height) + ' px')`
+
+// fingers fails if a control of a phone's screen is too small to be touched.
+func (b *tab) fingers(state string) {
+	b.Helper()
+	if !eval[bool](b, "matchMedia('(pointer: coarse)').matches") {
+		return
+	}
+	for _, s := range eval[[]string](b, small) {
+		b.Errorf("%s: too small for a finger: %s", state, s)
+	}
+}
+
 // everywhere looks at a page on every screen, light and dark.
 func (b *tab) everywhere(page string) {
 	b.Helper()
@@ -48,6 +68,7 @@ func (b *tab) everywhere(page string) {
 			b.shoot(state)
 			b.fits(state)
 			b.legible(state)
+			b.fingers(state)
 			if s.name == "360" || s.name == "1280" {
 				b.accessible(state)
 			}
@@ -64,6 +85,58 @@ func (b *tab) inSpanish(address, shown, name string) {
 	b.shoot(name)
 	b.fits(name)
 	b.legible(name)
+	b.fingers(name)
+}
+
+// crossing is a script that gives the labels of a picture that lie upon each other.
+const crossing = `[...document.querySelectorAll('#picture text')].filter(x => x.checkVisibility()).map(x => [x.textContent, x.getBoundingClientRect()]).flatMap(([a, p], i, all) => all.slice(i + 1)
+	.filter(([, q]) => p.left < q.right - 1 && q.left < p.right - 1 && p.top < q.bottom - 3 && q.top < p.bottom - 3).map(([b]) => a + ' upon ' + b))`
+
+// On a phone the labels of twenty members do not cover each other, and long ids that begin alike differ.
+func TestManyMembersOnAPhone(t *testing.T) {
+	b := open(t, browser(t), "http://"+cluster(t, "1")["1"].http+"/?lang=es")
+	b.size(360, 740, "light")
+	b.until(leaderIs + "'1'")
+	for _, ids := range []string{"String(10 + i)", "'0193a5e2-7c1d-7e4f-8a55-' + (10 + i)"} {
+		b.do(chromedp.Evaluate(`import('./ui/picture.js').then(({ draw }) => {
+			const id = i => `+ids+`, members = Array.from({ length: 20 }, (_, i) => ({ id: id(i), state: i === 10 ? 'down' : 'up', epoch: 2, standing: 'eligible', address: '' })).reverse()
+			draw(document.querySelector('#picture'), { id: id(1), leader: id(19), epoch: 2, since: new Date(), members }, [], 'gold')
+		}).then(() => { window.crossing = `+crossing+`; window.shown = [...document.querySelectorAll('#picture .id')].map(x => x.textContent) })`, nil, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		if strings.HasPrefix(ids, "String") {
+			for _, bad := range eval[[]string](b, "window.crossing") {
+				t.Error(bad)
+			}
+		}
+		if n := eval[int](b, "new Set(window.shown).size"); n != 20 {
+			t.Errorf("20 members have %d ids: %v", n, eval[[]string](b, "window.shown"))
+		}
+	}
+}
+
+// What is in a row on a phone stays in it, the picture is before its legend, and a fault of a Spanish page is quoted.
+func TestTheLabOnASmallPhone(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	b.size(360, 740, "light")
+	b.until(ready)
+	eval[any](b, "lab.load('members node-eu-west-1a node-eu-west-1b node-eu-west-1c\\nrun 1s\\n', { at: 0 }), 0")
+	b.until("new Set([...document.querySelectorAll('#circle .id')].map(x => x.textContent)).size === 3 && document.querySelector('#circle .id').textContent.length < 10")
+	for what, is := range map[string]string{
+		"the buttons of the run are in one row":      "new Set([...document.querySelectorAll('.transport .buttons button:not(#more)')].map(x => Math.round(x.getBoundingClientRect().top))).size === 1",
+		"the name of the page is on one line":        "document.querySelector('.brand').offsetHeight < 40",
+		"the head of the diagram is on one line":     "new Set([...document.querySelectorAll('.spacetime .bar button')].map(x => x.offsetTop)).size === 1",
+		"the diagram is before its legend":           "document.querySelector('#spacetime').getBoundingClientRect().top < document.querySelector('#legend').getBoundingClientRect().top",
+		"keys are not explained where there is none": "!document.querySelector('[data-t=keys]').checkVisibility()",
+	} {
+		if !eval[bool](b, is) {
+			t.Errorf("it is not so that %s", what)
+		}
+	}
+	b.typeScenario("members 1 2 3\ncrsh 3\n")
+	b.until("document.querySelector('#verdict').textContent.startsWith('Línea 2: «expected a step')")
+	eval[any](b, "lab.tours.begin('8-quorum'), 0")
+	b.until("lab.tours.current?.name === '8-quorum' && document.querySelector('#tour-next').textContent === 'Siguiente' && !document.querySelector('#tour-end').hidden")
+	eval[any](b, "lab.tours.go(1e9), 0")
+	b.until("document.querySelector('#tour-next').textContent === 'Terminar' && document.querySelector('#tour-end').hidden") // the same twice
 }
 
 // On every screen, light and dark, the pages fit and nobody is shut out.
@@ -97,6 +170,7 @@ func (b *tab) reached(page string, states ...state) {
 			b.shoot(name)
 			b.fits(name)
 			b.legible(name)
+			b.fingers(name)
 			b.accessible(name)
 			eval[any](b, s.end+", 0")
 		}

@@ -234,7 +234,7 @@ class Dashboard {
     const roles = { leader: 'leaderRole' }
     const refused = Object.entries(s.refused || {}).filter(([, n]) => n > 0).map(([why, n]) => `${fault(why)} ${count(n)}`).join(', ')
     const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: moment(s.paused.until), leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${this.#standingWhy(s)})` : '')], ['f_algorithm', s.algorithm],
-      ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', `${s.timing.heartbeat}; ${s.timing.t}`], ['f_disk', fault(s.disk_error) || t('ok')], ['f_listen', s.listen],
+      ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', reason(`${s.timing.heartbeat}; ${s.timing.t}`)], ['f_disk', fault(s.disk_error) || t('ok')], ['f_listen', s.listen],
       ...s.advertise && s.advertise !== s.listen ? [['f_advertise', s.advertise]] : [], ['f_http', s.http], ['f_version', s.version], ['f_incarnation', s.incarnation],
       ...s.successor !== undefined ? [['f_successor', s.successor || t('alone')]] : [], ...refused ? [['f_refused', refused]] : []]
     listed($('#facts'), facts, ([key]) => key, ([key]) => h('div', {}, h('dt', {}, t(key)), h('dd')), (el, [key, value]) => {

@@ -2,6 +2,7 @@
 // how the leader and they are in touch.
 
 import { replace, s } from './shared/dom.js'
+import { short } from './shared/words.js'
 import { t } from './texts.js'
 
 const width = 720, height = 440
@@ -33,9 +34,10 @@ export function draw(root, status, links, colour) {
     if (m.state === 'up' && status.quorum) continue // the leader of a quorum reports no states
     line(m.state === 'up' ? 'told' : m.state, leader, places.get(m.id))
   }
-  for (const m of members) nodes.append(node(m, status, places.get(m.id), r, n))
+  const shown = short(members.map(m => m.id))
+  for (const m of members) nodes.append(node(m, shown(m.id), status, places.get(m.id), r, n))
   const label = t('pictureLabel', { id: status.id, leader: status.leader ?? t('nobody'), n, links: links.length })
-  const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'cluster', role: 'img', 'aria-label': label }, edges, nodes)
+  const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: n > 10 ? 'cluster dense' : 'cluster', role: 'img', 'aria-label': label }, edges, nodes)
   svg.style.setProperty('--own', colour)
   replace(root, svg)
   return kinds
@@ -53,12 +55,11 @@ function ring(edges, members, places) {
   })
 }
 
-function node(m, status, { x, y }, r, n) {
+function node(m, shown, status, { x, y }, r, n) {
   const leads = m.id === status.leader, self = m.id === status.id
   const behind = !leads && m.state === 'up' && !self && (m.epoch || !m.indirect) && status.epoch > m.epoch && Date.now() - Date.parse(status.since) > 1500 // its word takes a beat
   const below = y > height / 2 + 12
   const words = leads ? t('leads') : m.state === 'up' ? (m.standing && m.standing !== 'eligible' ? t(m.standing).replace(/^no: /, '') : behind ? t('behind') : t('follows')) : t(m.state)
-  const shown = m.id.length > 9 ? m.id.slice(0, 8) + '…' : m.id
   const g = s('g', { class: `node ${m.state} ${leads ? 'leads' : ''} ${behind ? 'behind' : ''}`, transform: `translate(${x} ${y})` },
     s('title', {}, `${m.id} · ${words} · ${m.address}`), s('circle', { class: 'body', r }))
   if (m.state === 'down') g.append(s('path', { class: 'cross', d: `M${-r * .6} ${-r * .6} L${r * .6} ${r * .6} M${r * .6} ${-r * .6} L${-r * .6} ${r * .6}` }))
@@ -66,7 +67,7 @@ function node(m, status, { x, y }, r, n) {
   if (leads) g.append(s('path', { class: 'crown', transform: `translate(0 ${-r - 4})`, d: 'M-12 0 L-15 -14 L-6.5 -7.5 L0 -18 L6.5 -7.5 L15 -14 L12 0 Z' }))
   if (n <= 24) {
     const up = leads ? -r - 27 : -r - 11
-    g.append(s('text', { class: below ? 'say below' : 'say', y: below ? r + 18 : up }, words))
+    g.append(s('text', { class: `say ${below ? 'below' : ''} ${words === t('follows') ? 'plain' : ''}`, y: below ? r + 18 : up }, words))
     if (self) g.append(s('text', { class: below ? 'you below' : 'you', y: below ? r + 34 : up - 16 }, t('you')))
   }
   return g

@@ -2,7 +2,7 @@
 
 import { h, listed, replace, text } from './shared/dom.js'
 import { lang } from './shared/page.js'
-import { causes, doing, reason } from './shared/words.js'
+import { causes, doing, reason, short } from './shared/words.js'
 import { merge, reigns } from './reigns.js'
 import { t } from './texts.js'
 import { at, exact, lasting, toMilli } from './times.js'
@@ -30,14 +30,15 @@ export function draw(el, id, history, gathered, leaderships, range) {
     div.style.width = Math.max(0, x(r.to ?? until) - left) + '%'
     return div
   }
+  const named = short([...new Set([...members.map(m => m.id), ...list.filter(r => r.leader).map(r => r.leader)])])
   const ago = r => (r.to ?? now) >= from
   replace(el.band, ...list.filter(r => ago(r) && !r.twice).map(r => {
     const div = place(h('div', { class: r.gap ? 'gap' : '' }), r)
-    if (!r.gap && x(r.to ?? now) - x(r.from) >= 2) div.textContent = r.leader
+    if (!r.gap && x(r.to ?? now) - x(r.from) >= 2) div.textContent = named(r.leader)
     if (!r.gap) div.style.background = leaderships.colour(r.epoch, r.leader)
     return div
   }), ...list.filter(r => r.twice && ago(r)).map(r => place(h('div', { class: 'twice' }), r)))
-  listed(el.lanes, members.length > 1 ? members : [], m => m.id, m => h('div', { class: 'lane' }, h('span', { class: 'of' }, m.id), h('div', { class: 'views' })), (lane, m) =>
+  listed(el.lanes, members.length > 1 ? members : [], m => m.id, m => h('div', { class: 'lane' }, h('span', { class: 'of', title: m.id }, named(m.id)), h('div', { class: 'views' })), (lane, m) =>
     replace(lane.lastChild, m.reigns.filter(ago).map(r => {
       const div = place(h('div', { class: r.gap ? 'gap' : r.leader === m.id ? 'own' : '' }), r, Math.min(now, m.asOf)) // later it has not been asked
       if (!r.gap) div.style.background = leaderships.colour(r.epoch, r.leader)

@@ -21,7 +21,7 @@ export const count = n => whole.format(n)
 // lasting is how long something took, in ms; one that goes on is not told to the ms.
 export function lasting(ms, coarse = false) {
   ms = Math.max(0, ms)
-  if (ms < 1000 && !coarse) return `${number.format(ms)} ${units.ms}`
+  if (ms < 1000 && !coarse) return `${number.format(ms)}\u00a0${units.ms}`
   const s = ms / 1000
   if (s < 60) return `${coarse ? whole.format(Math.floor(s)) : number.format(s)} ${units.s}`
   const m = Math.floor(s / 60)

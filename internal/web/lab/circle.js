@@ -1,6 +1,7 @@
 // The members in a circle, and the messages that fly between them.
 
 import { h, s, set, text } from './shared/dom.js'
+import { short } from './shared/words.js'
 import { family } from './model.js'
 
 const readable = 12 // messages at a time whose content is written beside them
@@ -41,6 +42,7 @@ export class Circle {
     this.model = model
     const n = model.members.length
     this.r = Math.max(9, Math.min(34, 620 / (n + 9)))
+    this.short = short(model.members.map(m => m.id))
     const [width, height] = this.extent = this.big && innerWidth >= 960 ? broad : tall
     set(this.svg, 'viewBox', `0 0 ${width} ${height}`)
     const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - 82, 124 + 14 * n)
@@ -76,11 +78,13 @@ export class Circle {
 
   #nodes(model) {
     this.nodes.textContent = ''
+    const next = i => this.places[(i + 1) % this.places.length]
+    const near = Math.max(this.r, Math.min(52, ...this.places.map((p, i) => Math.hypot(p.x - next(i).x, p.y - next(i).y) / 2 || 52))) // for a finger
     this.members = model.members.map((m, i) => {
       const { x, y } = this.places[i], r = this.r
       const ring = s('circle', { r, class: 'body' })
       const halo = s('circle', { r: r + 6, class: 'halo', visibility: 'hidden' })
-      const id = s('text', { class: m.id.length > 3 ? 'id long' : 'id', 'aria-hidden': 'true', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
+      const id = s('text', { class: m.id.length > 3 ? 'id long' : 'id', 'aria-hidden': 'true', dy: '.35em', 'font-size': idSize(this.short(m.id), r) }, this.short(m.id))
       const mark = s('path', { class: 'mark', visibility: 'hidden' })
       const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 9})`, visibility: 'hidden' },
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
@@ -89,7 +93,7 @@ export class Circle {
       const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 17 : -r - 17, dy: below ? '.8em' : '-.2em' }, '')
       const runs = Array.from({ length: 2 }, (_, k) => s('circle', { class: 'run', r: r + 6.5 + 6 * k, pathLength: 1, transform: 'rotate(-90)', visibility: 'hidden' }))
       if (model.members.length > 16) say.setAttribute('display', 'none')
-      const hit = s('g', { class: 'hit', tabindex: '0', role: 'button' }, ring, mark)
+      const hit = s('g', { class: 'hit', tabindex: '0', role: 'button' }, s('circle', { r: near, class: 'near' }), ring, mark)
       const g = s('g', { class: 'member', transform: `translate(${x} ${y})` }, runs, halo, hit, id, crown, paused, say)
       hit.addEventListener('click', event => this.on.member(i, event))
       hit.addEventListener('keydown', event => {
@@ -327,9 +331,4 @@ function payload(f) {
   return f.kind.toUpperCase() + (about ? ` ${about}` : '')
 }
 
-function idSize(id, r) {
-  const shown = shortened(id)
-  return Math.max(8, Math.min(r * 0.85, r * 2.6 / Math.max(shown.length, 1) * 1.1))
-}
-
-function shortened(id) { return id.length > 9 ? id.slice(0, 8) + '…' : id }
+function idSize(shown, r) { return Math.max(8, Math.min(r * 0.85, r * 2.6 / Math.max(shown.length, 1) * 1.1)) }

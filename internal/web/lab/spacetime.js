@@ -4,7 +4,7 @@
 import { colours, decimal } from './shared/page.js'
 import { family, lowerBound, upperBound } from './model.js'
 import { shapeOf } from './circle.js'
-import { reason } from './shared/words.js'
+import { reason, short } from './shared/words.js'
 
 const left = 96, top = 26, right = 18
 
@@ -123,13 +123,13 @@ export class SpaceTime {
   }
 
   #lanes(c) {
-    const { from, to } = this.#span, s = this.style, m = this.model
+    const { from, to } = this.#span, s = this.style, m = this.model, named = short(m.members.map(x => x.id))
     m.members.forEach((member, i) => {
       const y = this.y(i)
       c.textAlign = 'right'
       c.fillStyle = s.ink
       c.font = '600 ' + this.#font(this.lane > 16 ? 13 : 10)
-      if (this.lane > 11 || i % 2 === 0) c.fillText(fit(c, member.id, left - 26), left - 14, y + (this.big ? 6 : 4))
+      if (this.lane > 11 || i % 2 === 0) c.fillText(fit(c, named(member.id), left - 26), left - 14, y + (this.big ? 6 : 4))
       for (const span of m.spans[i]) {
         if (span.until < from || span.since > Math.min(to, this.now)) continue
         const x1 = Math.max(this.x(span.since), left), x2 = Math.min(this.x(Math.min(span.until, this.now)), this.w - right)

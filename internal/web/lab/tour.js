@@ -134,7 +134,9 @@ export class Tours {
     text($('#tour-place'), t('stop', { n: this.stop + 1, of: stops.length }))
     $('#tour-back').disabled = this.stop === 0
     $('#tour-again').hidden = !this.current.exercise || this.stop + 1 < stops.length
-    text($('#tour-next'), t(here.ask && !this.answers[this.stop] ? 'p_skip' : 'next'))
+    const last = this.stop + 1 === stops.length
+    text($('#tour-next'), t(last ? 'leave' : here.ask && !this.answers[this.stop] ? 'p_skip' : 'next'))
+    $('#tour-end').hidden = last
     $('#tour-next').classList.toggle('first', !here.ask)
     this.prediction.grade(this.lab.model, before?.ask, this.answers[this.stop - 1], before?.at, here.at)
     this.prediction.ask(this.lab.model, here.ask, this.answers[this.stop])

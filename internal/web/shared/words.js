@@ -87,6 +87,14 @@ export const reason = given => {
   return written(known ? text.replace(...known) : text)
 }
 
+// short gives long ids as a picture has room for: by their ends if they begin alike.
+export const short = ids => {
+  const head = id => id.slice(0, 8) + '…', tail = id => '…' + id.slice(-8)
+  const long = ids.filter(id => id.length > 9), kinds = cut => new Set(long.map(cut)).size
+  const cut = kinds(tail) > kinds(head) ? tail : head
+  return id => id.length > 9 ? cut(id) : id
+}
+
 // Why connections are refused, by its key in the agent's counters.
 const refusals = { version: 'otra versión del protocolo', cluster: 'otro clúster', receiver: 'dirigida a otro miembro', 'not-member': 'no es miembro', 'same-id': 'id en uso', 'old-incarnation': 'hay un proceso más nuevo', crowded: 'demasiadas conexiones', closing: 'cierra', join: 'no se admite', 'many-joins': 'demasiados nuevos a la vez', itself: 'es él mismo', check: 'una comprobación', algorithm: 'otro algoritmo', times: 'otros tiempos', election: 'otra elección', address: 'dirección errónea', security: 'identidad sin probar', attest: 'atestación sin efecto', slow: 'demasiado lenta', early: 'sin saludo', other: 'otra razón' }
 
