@@ -38,13 +38,8 @@ func (m *crew) awaitAnew(i int) {
 
 // beating is what a leader and its followers keep of the beats between them.
 type beating struct {
-	// The member that the algorithm has us watch besides the leader.
-	watched  election.ID
+	watched  election.ID // the algorithm has us watch it, besides the leader
 	nextPing time.Time
-
-	// A leader's side.
-	states  []election.MemberReport
-	stateOf uint64 // the version that states shows
 }
 
 // pings notes when the watched member is pinged next.

@@ -418,7 +418,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	switch {
 	case m.tenure.Beats():
 		m.detector.CountFrom(m.now) // it has received us; only now can a heartbeat of ours reach it
-		m.post(i, m.newBeat(peer.version != m.version))
+		m.post(i, m.newBeat(peer.version != m.states.Version()))
 	case m.mode == asks && again:
 		m.probe(i)
 	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:

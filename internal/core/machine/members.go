@@ -7,6 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/roster"
+	"github.com/batuta-dev/batuta/internal/core/states"
 )
 
 // member is what a Machine knows of a member.
@@ -79,8 +80,8 @@ type roll struct {
 	members []member        // lowest rank first, this member included
 	ranks   []election.Rank // the same, for the Algorithm
 	index   map[election.ID]int
-	me      int    // of this member in members
-	version uint64 // of what is known of the members; grows with each change
+	me      int           // of this member in members
+	states  states.Report // of what is known of the members, for heartbeats
 
 	self    election.ID
 	timing  election.Timing
@@ -308,7 +309,7 @@ func (r *roll) disagree(peer *member) bool {
 }
 
 // statesChanged has the next heartbeats carry the members' states.
-func (r *roll) statesChanged() { r.version++ }
+func (r *roll) statesChanged() { r.states.Changed() }
 
 // enlist takes up the member list: what the disk remembers, and what the configuration has. It
 // returns the removed members.

@@ -15,21 +15,23 @@ type mail struct{ stance }
 func (m *mail) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
 		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.tenure.Held(),
-		Stamp: int64(m.now.Sub(m.origin)), Version: m.version,
+		Stamp: int64(m.now.Sub(m.origin)), Version: m.states.Version(),
 	}
 	m.saysNow(msg)
 	if withStates {
-		if m.stateOf != m.version || m.states == nil {
-			m.states = make([]election.MemberReport, len(m.members))
-			for i, e := range m.members {
-				m.states[i] = election.MemberReport{ID: e.ID, State: e.state, Epoch: e.epoch, Eligibility: e.toldEligibility()}
-			}
-			m.states[m.me].Epoch = m.tenure.Held().Epoch
-			m.stateOf = m.version
-		}
-		msg.States = m.states
+		msg.States = m.states.States(m.reports)
 	}
 	return msg
+}
+
+// reports lists the members' states for the followers.
+func (m *mail) reports() []election.MemberReport {
+	list := make([]election.MemberReport, len(m.members))
+	for i, e := range m.members {
+		list[i] = election.MemberReport{ID: e.ID, State: e.state, Epoch: e.epoch, Eligibility: e.toldEligibility()}
+	}
+	list[m.me].Epoch = m.tenure.Held().Epoch
+	return list
 }
 
 // beatAll beats to every member that a link stands to.
@@ -41,7 +43,7 @@ func (m *mail) beatAll() {
 			return
 		}
 		msg := &plain
-		withStates := peer.version != m.version
+		withStates := peer.version != m.states.Version()
 		if withStates {
 			msg = &full
 		}
