@@ -26,4 +26,5 @@ func TestWhoHasNoWorkLeadsNoMore(t *testing.T)      { nodetest.NoWork(t, newBull
 func TestAPauseWhileLeadershipMoves(t *testing.T)   { nodetest.Pause(t, newBully) }
 func TestMeta(t *testing.T)                         { nodetest.Meta(t, newBully) }
 func TestMembersAreAskedForTheirViews(t *testing.T) { nodetest.Views(t, newBully) }
+func TestStates(t *testing.T)                       { nodetest.States(t, newBully) }
 func TestMembersMoveWithTheirDisks(t *testing.T)    { nodetest.Move(t, newBully, true) }

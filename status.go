@@ -146,7 +146,7 @@ type MemberStatus struct {
 	Priority int
 	State    MemberState
 	Standing Standing          // as the leader reports it; before that, as the list of members has it
-	Epoch    uint64            // of the token it last acknowledged; 0: unknown, as that of a follower to any other under quorum
+	Epoch    uint64            // of the token it last acknowledged; 0: unknown
 	LastSeen time.Time         // when this member last received from it; zero: never
 	Linked   bool              // whether a connection between it and this member is open
 	Refusal  string            // why the last connection between it and this member was refused; empty once a connection is open

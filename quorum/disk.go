@@ -192,9 +192,6 @@ func (c *Core) reseat() {
 		if !p.guest && !slices.ContainsFunc(was, func(old peer) bool { return old.rank.ID == p.rank.ID && old.address == p.address && !old.guest }) {
 			c.note("adds", p.rank.ID, c.view, "")
 			c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: election.StateAdded, Address: p.address})
-			if p.link {
-				c.setState(p, election.StateUp) // it connected before it was on the list
-			}
 			c.dial(p)
 		}
 	}

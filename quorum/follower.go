@@ -10,7 +10,7 @@ import (
 )
 
 // beaten handles a heartbeat of a leader.
-func (c *Core) beaten(p *peer, b beat, commit uint64) {
+func (c *Core) beaten(p *peer, m *election.Message, b beat, commit uint64) {
 	st := c.status()
 	if b.term >= st.GetTerm() && commit > c.lastIndex() {
 		c.goneBack(p)
@@ -31,6 +31,10 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	if st.GetTerm() != b.term || st.Lead != b.from {
 		return
 	}
+	if c.follows.term != b.term {
+		c.dropReport()
+	}
+	c.takeReport(p, m)
 	c.patience, c.promised = c.now.Add(c.t), b.term
 	c.owesNoMore()
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
@@ -74,7 +78,7 @@ func (c *Core) caughtUp() {
 		return
 	}
 	c.send(p, &election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
-		Eligibility: c.Standing(), Data: c.ackData(p.number)})
+		Version: c.statesOf, Eligibility: c.Standing(), Data: c.ackData(p.number)})
 	if c.view.Defined() && c.view.Epoch < b.term {
 		c.unview(election.CauseSuperseded)
 	}
@@ -116,6 +120,7 @@ func (c *Core) dueVoter() {
 // release ends the promise: its leader cannot be in force any more.
 func (c *Core) release(cause election.Cause) {
 	c.patience, c.promised = time.Time{}, 0
+	c.dropReport()
 	if c.node == nil {
 		return
 	}

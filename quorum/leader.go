@@ -50,8 +50,10 @@ func (c *Core) elected(term uint64) {
 	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), sent: c.leader.sent}
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.note("is elected", election.None, c.leadership(), "a majority has voted for it")
+	c.dropReport()
+	c.states.Changed()
 	for i := range c.peers {
-		c.peers[i].acked = 0
+		c.peers[i].acked, c.peers[i].told = 0, 0
 	}
 	c.sendBeats()
 }
@@ -92,8 +94,10 @@ func (c *Core) sendBeats() {
 			continue
 		}
 		c.offerSeat(p)
-		c.send(p, &election.Message{Kind: election.Beat, Token: c.leadership(), Stamp: c.stamp(),
-			Draining: c.drains, Data: c.beatData(p, min(commit, p.match))})
+		m := &election.Message{Kind: election.Beat, Token: c.leadership(), Stamp: c.stamp(),
+			Draining: c.drains, Data: c.beatData(p, min(commit, p.match))}
+		c.reportStates(p, m)
+		c.send(p, m)
 	}
 	c.prolong()
 }
@@ -106,7 +110,10 @@ func (c *Core) ackFrom(p *peer, m *election.Message, number uint64, promise time
 	if m.Stamp <= 0 || m.Stamp > c.stamp() {
 		return // it answers a heartbeat that was not sent yet
 	}
-	p.acked, p.aside, p.promise = max(p.acked, m.Stamp), m.Eligibility, promise
+	if p.acked == 0 || p.aside != m.Eligibility {
+		c.states.Changed()
+	}
+	p.acked, p.aside, p.promise, p.told = max(p.acked, m.Stamp), m.Eligibility, promise, m.Version
 	if !c.disk.Unusable() { // raft may have entries to send again
 		c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
 	}

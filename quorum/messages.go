@@ -44,6 +44,9 @@ func (c *Core) receive(m *election.Message) {
 	}
 	p.heard, p.asked, p.mute, p.backoff = c.now, time.Time{}, false, 0
 	c.seen = max(c.seen, m.Token.Epoch)
+	if p.link && !p.guest {
+		c.observe(p, election.StateUp) // the last leader may not have reached it
+	}
 	c.pause.Receive(c.now, m.Pause)
 	switch {
 	case m.Kind == kindSeat:
@@ -65,7 +68,7 @@ func (c *Core) receive(m *election.Message) {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {
 			p.aside = m.Eligibility
-			c.beaten(p, b, commit)
+			c.beaten(p, m, b, commit)
 			c.compare(p, b.stamp)
 		} else {
 			c.showCard(p) // it has a different number for this member, which may be void
@@ -198,7 +201,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	if p.guest {
 		return // it shows its card first
 	}
-	c.setState(p, election.StateUp)
+	c.observe(p, election.StateUp)
 	if !c.fresh && !(c.replace && c.busy()) {
 		c.showCard(p)
 	}
@@ -231,9 +234,9 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	case detour: // it may still be where the log has it
 	case refused:
 		p.down = true
-		c.setState(p, election.StateDown)
+		c.observe(p, election.StateDown)
 		c.crashed(p, c.algorithm.takeover == TakeoverRefused)
 	case (why == nil || why == election.ErrForeign) && c.now.Sub(p.heard) >= c.t:
-		c.setState(p, election.StateUnreachable)
+		c.observe(p, election.StateUnreachable)
 	}
 }

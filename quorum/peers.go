@@ -14,6 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/meta"
 	"github.com/batuta-dev/batuta/internal/core/pause"
+	"github.com/batuta-dev/batuta/internal/core/states"
 )
 
 // peer is a member of the cluster, as this member sees it.
@@ -38,15 +39,17 @@ type peer struct {
 	down    bool
 	state   election.MemberState
 	aside   election.Eligibility
-	barred  bool      // its messages are ignored: it has a different disk
-	noted   bool      // it has noted this member's disk
-	pullAt  time.Time // when its metadata may be requested again
-	pace    pace      // of its clock
-	guest   bool      // it is on no list here: see guests.go
-	voids   bool      // it has reported that this member was removed
-	changed uint64    // with voids, the last change in its log: see [roster]
+	barred  bool                  // its messages are ignored: it has a different disk
+	noted   bool                  // it has noted this member's disk
+	pullAt  time.Time             // when its metadata may be requested again
+	pace    pace                  // of its clock
+	guest   bool                  // it is on no list here: see guests.go
+	voids   bool                  // it has reported that this member was removed
+	changed uint64                // with voids, the last change in its log: see [roster]
+	report  election.MemberReport // of the leader that this member follows; zero: there is none
 
 	acked    int64         // the latest stamp of this term that it acknowledged
+	told     uint64        // the version of the states that it acknowledged
 	granted  uint64        // the last term for which it granted this member its vote, or would
 	promise  time.Duration // with it: the longer T of an earlier process; 0: it has none
 	match    uint64        // up to where its log matches the leader's, for a heartbeat
@@ -59,9 +62,11 @@ type peer struct {
 type crew struct {
 	*tenure
 	*replica
-	peers []peer // by id
-	metas meta.Metas
-	pause pause.Pause
+	peers    []peer // by id
+	metas    meta.Metas
+	pause    pause.Pause
+	states   states.Report // as a leader
+	statesOf uint64        // the version of the leader's report that this follower has; 0: none
 }
 
 func newCrew(g *ground) *crew {
@@ -75,6 +80,7 @@ const maxBackoff = time.Second
 // seatPeers makes a peer for every member of the roster except this.
 func (c *crew) seatPeers() {
 	old := c.peers
+	c.statesOf = 0 // the leader's report may have members that were not listed here
 	c.peers = make([]peer, 0, len(c.roster.Seats))
 	for _, s := range c.roster.Seats {
 		if s.ID == c.cfg.Self.ID {
@@ -121,13 +127,6 @@ func (c *crew) peerBy(number uint64) *peer {
 	return nil
 }
 
-func (c *crew) setState(p *peer, s election.MemberState) {
-	if p.state != s {
-		p.state = s
-		c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: s})
-	}
-}
-
 func (c *crew) dial(p *peer) {
 	p.redial = time.Time{}
 	if !p.link && !p.dialing && !p.guest {
@@ -161,7 +160,7 @@ func (c *crew) hangUp(p *peer) {
 		c.sendOff(p.rank.ID)
 		return
 	}
-	c.setState(p, election.StateUnreachable)
+	c.observe(p, election.StateUnreachable)
 	c.unreachable(p)
 	c.dial(p)
 }

@@ -157,7 +157,9 @@ func (c *Core) Members() []machine.MemberView {
 		if p.state == election.StateUnknown {
 			v.State = election.StateAdded
 		}
-		if p.acked > 0 {
+		if p.report.ID != election.None {
+			v.Epoch, v.Eligibility = p.report.Epoch, v.Eligibility.Hears(p.report.Eligibility)
+		} else if p.acked > 0 {
 			v.Epoch = c.term()
 		} else if p.rank.ID == c.view.Leader.ID {
 			v.Epoch = c.view.Epoch // from its heartbeats
@@ -170,4 +172,77 @@ func (c *Core) Members() []machine.MemberView {
 	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
 	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
 	return views
+}
+
+// What follows has the states that a member publishes. Followers exchange nothing without faults, so
+// a follower cannot detect that another follower is frozen or cut off. It publishes the states of
+// the other followers as its leader reports them.
+
+// setState publishes a member's state.
+func (c *crew) setState(p *peer, s election.MemberState) {
+	if p.state != s {
+		p.state = s
+		c.states.Changed()
+		c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: s})
+	}
+}
+
+// observe publishes a state that this member has observed, unless its leader reports that state.
+func (c *crew) observe(p *peer, s election.MemberState) {
+	if p.report.ID == election.None {
+		c.setState(p, s)
+	}
+}
+
+// reportStates adds the members' states to a heartbeat until p has acknowledged them.
+func (c *crew) reportStates(p *peer, m *election.Message) {
+	if p.told != c.states.Version() {
+		m.Version, m.States = c.states.Version(), c.states.States(c.reports)
+	}
+}
+
+// reports lists what this leader has observed.
+func (c *crew) reports() []election.MemberReport {
+	list := make([]election.MemberReport, 0, len(c.peers))
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.guest {
+			continue
+		}
+		r := election.MemberReport{ID: p.rank.ID, State: p.state}
+		if p.acked > 0 {
+			r.Epoch, r.Eligibility = c.term(), p.aside.Said()
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// takeReport publishes what a leader reports, if its heartbeat has a report. The state of a member
+// that the leader has not reached yet is unknown there.
+func (c *crew) takeReport(leader *peer, m *election.Message) {
+	if m.Version == 0 {
+		return
+	}
+	c.statesOf = m.Version
+	for _, r := range m.States {
+		p := c.peer(r.ID)
+		if p == nil || p == leader || p.guest {
+			continue
+		}
+		switch r.State {
+		case election.StateUp, election.StateUnreachable, election.StateDown:
+			p.report = r
+			c.setState(p, r.State)
+		}
+	}
+}
+
+// dropReport ends what the last leader has reported. The states stay until this member observes
+// others.
+func (c *crew) dropReport() {
+	c.statesOf = 0
+	for i := range c.peers {
+		c.peers[i].report = election.MemberReport{}
+	}
 }

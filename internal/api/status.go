@@ -159,7 +159,7 @@ type Member struct {
 	Standing string            `json:"standing"` // eligible, or why it is not a candidate
 	Epoch    uint64            `json:"epoch"`
 	LastSeen Stamp             `json:"last_seen"`          // null: never
-	Indirect bool              `json:"indirect,omitempty"` // it is up, as the leader reports or, with a quorum, as of last_seen: while idle it sends the answering member nothing
+	Indirect bool              `json:"indirect,omitempty"` // it is up, as the leader reports: while idle it sends the answering member nothing
 	Linked   bool              `json:"linked"`             // it is connected to the answering member
 	Meta     map[string]string `json:"meta,omitempty"`     // its metadata
 	Refusal  string            `json:"refusal,omitempty"`  // why the last connection between it and the answering member was refused

@@ -41,6 +41,7 @@ func TestWhoHasNoWorkLeadsNoMore(t *testing.T)      { nodetest.NoWork(t, newQuor
 func TestAPauseWhileLeadershipMoves(t *testing.T)   { nodetest.Pause(t, newQuorum) }
 func TestMeta(t *testing.T)                         { nodetest.Meta(t, newQuorum) }
 func TestMembersAreAskedForTheirViews(t *testing.T) { nodetest.Views(t, newQuorum) }
+func TestStates(t *testing.T)                       { nodetest.States(t, newQuorum) }
 func TestMembersMoveWithTheirDisks(t *testing.T)    { nodetest.Move(t, newQuorum, false) }
 func TestAShortFreezeIsBorne(t *testing.T)          { nodetest.ShortFreeze(t, newQuorum) }
 

@@ -1,0 +1,127 @@
+package quorum
+
+import (
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// states gives each member's state as a member publishes it.
+func (n *network) states(at election.ID) map[election.ID]election.MemberState {
+	states := map[election.ID]election.MemberState{}
+	for _, v := range n.cores[at].Members() {
+		states[v.ID] = v.State
+	}
+	return states
+}
+
+// without runs the rest without a member, to which nothing arrives.
+func (n *network) without(id election.ID, rest ...election.ID) {
+	delete(n.cores, id)
+	n.ids = rest
+}
+
+// Heartbeats carry the states when they have changed, and until they are acknowledged.
+func TestHeartbeatsCarryChangedStatesOnly(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	reported, beats := map[election.ID]int{}, 0
+	n.heard = func(m election.Message) {
+		if m.Kind == election.Beat {
+			beats++
+		}
+		if m.Kind == election.Beat && (m.States != nil || m.Version != 0) {
+			reported[m.To]++
+		}
+	}
+	n.run(2 * time.Second)
+	if len(reported) > 0 || beats < 10 {
+		t.Errorf("of %d heartbeats without a change there were reports for %v", beats, reported)
+	}
+	for _, v := range n.cores["2"].Members() {
+		if v.State != election.StateUp || v.Epoch != n.cores["3"].term() {
+			t.Errorf("2 publishes %+v", v)
+		}
+	}
+	n.without("1", "2", "3")
+	n.run(2 * n.cores["3"].t)
+	if got := n.states("2")["1"]; got != election.StateUnreachable || reported["2"] != 1 {
+		t.Errorf("2 publishes 1 as %q, after %d reports", got, reported["2"])
+	}
+	n.lost = true // an answer to a heartbeat is lost with it
+	n.cores["3"].states.Changed()
+	n.run(2 * n.cores["3"].timing.Heartbeat)
+	n.lost = false
+	n.run(time.Second)
+	if reported["2"] < 3 || reported["2"] > 5 || n.cores["3"].peer("2").told != n.cores["3"].states.Version() {
+		t.Errorf("after a loss it was reported %d times", reported["2"])
+	}
+}
+
+// A follower that has no report any more, as its process is new, receives it again.
+func TestARestartedFollowerReceivesTheReport(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3", "4")
+	n.run(3 * time.Second)
+	n.without("1", "2", "3", "4")
+	n.run(2 * n.cores["4"].t)
+	n.start("2", ids("1,2,3,4")...)
+	n.settle()
+	n.run(n.cores["4"].t)
+	if got := n.states("2"); got["1"] != election.StateUnreachable || got["3"] != election.StateUp {
+		t.Errorf("2 publishes %v", got)
+	}
+}
+
+// While a leader reports a member's state, what a follower observes itself does not count. That ends
+// with its promise to that leader.
+func TestALeadersReportIsPublishedWhileItIsFollowed(t *testing.T) {
+	_, c := newPart()
+	leader, other := c.peer("3"), c.peer("2")
+	beat := func(version uint64, reports ...election.MemberReport) {
+		c.takeReport(leader, &election.Message{Version: version, States: reports})
+	}
+	c.observe(other, election.StateUp)
+	beat(0, election.MemberReport{ID: "2", State: election.StateDown}) // none of an earlier version has these
+	beat(3, election.MemberReport{ID: "1", State: election.StateDown}, election.MemberReport{ID: "3", State: election.StateDown}, election.MemberReport{ID: "9", State: election.StateUp},
+		election.MemberReport{ID: "2"}) // not reached yet
+	beat(4, election.MemberReport{ID: "2", State: "of a later version"})
+	if other.state != election.StateUp || leader.state != election.StateUnknown || c.statesOf != 4 {
+		t.Errorf("2 is %q, the leader %q, the version %d", other.state, leader.state, c.statesOf)
+	}
+	c.observe(other, election.StateUnreachable)
+	beat(5, election.MemberReport{ID: "2", State: election.StateUp, Epoch: 7})
+	c.observe(other, election.StateUnreachable)
+	if other.state != election.StateUp || c.statesOf != 5 {
+		t.Errorf("2 is %q, the version %d", other.state, c.statesOf)
+	}
+	c.seatPeers()
+	if leader, other = c.peer("3"), c.peer("2"); c.statesOf != 0 {
+		t.Error("with another list of members it does not ask for the report again")
+	}
+	beat(5, election.MemberReport{ID: "2", State: election.StateDown})
+	c.dropReport()
+	if other.state != election.StateDown || c.statesOf != 0 {
+		t.Errorf("without a leader 2 is %q, the version %d", other.state, c.statesOf)
+	}
+	c.observe(other, election.StateUp)
+	if other.state != election.StateUp {
+		t.Errorf("2 is %q, though it was received", other.state)
+	}
+}
+
+// A member whose connection is idle is up again, without a leader, once a message arrives from it.
+func TestAMessageRefutesTheLastReport(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["1"]
+	c.setState(c.peer("2"), election.StateUnreachable)
+	c.release(election.CauseSilent)
+	if n.states("1")["2"] != election.StateUnreachable {
+		t.Error("the end of a promise shows that a member runs")
+	}
+	n.step("1", election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Ping, From: "2", To: "1", Election: "default"}})
+	if n.states("1")["2"] != election.StateUp {
+		t.Error("a message does not show it")
+	}
+}
