@@ -7,7 +7,7 @@ import { fault, reason } from './shared/words.js'
 import { get, listen, post, put, Refused, remove, restart, setToken } from './agent.js'
 import { explain, question } from './dialog.js'
 import { incident } from './incident.js'
-import { linksOf, parted } from './links.js'
+import { linksOf } from './links.js'
 import { partition } from './partition.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
@@ -56,8 +56,7 @@ class Dashboard {
       const status = await get('v1/status')
       const stale = !this.status || changed || this.status.incarnation !== status.incarnation || this.status.token !== status.token || document.body.classList.contains('stale')
       if (stale) this.history = await get('v1/history')
-      this.told = status
-      this.status = parted(status, this.gathered)
+      this.status = status
       this.heard = Date.now()
       this.offset = Date.parse(status.since || 0)
       this.#alive()
@@ -189,7 +188,7 @@ class Dashboard {
     const old = tr.querySelectorAll('td')
     const cells = [
       cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.leader && !s.ready && h('span', { class: 'tag' }, t('servesNot')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
-      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.apart && h('span', { class: 'why' }, t('notLinked', { leader: s.leader })), m.refusal && h('span', { class: 'why warn' }, t('refusal', { why: fault(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why side' }, t('side', side))),
+      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refusal', { why: fault(m.refusal) })), m.state === 'up' && side && side.heard < side.of && h('span', { class: 'why side' }, t('side', side))),
       cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, this.#standingWhy(s))),
       cell('epoch', 'number', m.epoch ? count(m.epoch) : t('unknown')), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)), cell('f_version', '', version ?? t('unknown')),
     ]
@@ -217,7 +216,6 @@ class Dashboard {
     if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
     try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
     this.gathered.members.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }))
-    this.status = parted(this.told, this.gathered)
     this.#show(false)
     this.#timeline()
   }

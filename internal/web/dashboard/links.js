@@ -20,12 +20,3 @@ export function linksOf(status, gathered) {
   }
   return [...pairs.values()].map(({ ends, says }) => ({ ends, sure: says.has(status.id) || ends.every(id => says.has(id) || !told.has(id)) }))
 }
-
-// parted corrects the states that a follower of a quorum cannot observe. Followers exchange nothing while idle, so a
-// member to which the leader has no connection is unreachable. What is gathered is older than the status.
-export function parted(status, gathered) {
-  const links = status.quorum && status.leader !== status.id && gathered?.at > status.since && gathered.members.find(m => m.id === status.leader)?.history?.links
-  if (!links) return status
-  const apart = m => m.indirect && !links.includes(m.id) && !(m.last_seen > gathered.at)
-  return { ...status, members: status.members.map(m => apart(m) ? { ...m, state: 'unreachable', indirect: false, apart: true } : m) }
-}

@@ -31,7 +31,6 @@ export function draw(root, status, links, colour) {
   }
   for (const m of members) {
     if (!leader || m.id === status.leader || m.state === 'up' && reached.has(m.id)) continue
-    if (m.state === 'up' && status.quorum) continue // the leader of a quorum reports no states
     line(m.state === 'up' ? 'told' : m.state, leader, places.get(m.id))
   }
   const shown = short(members.map(m => m.id))
