@@ -369,6 +369,18 @@ const placed = `[...document.querySelectorAll('#explore svg.place')].flatMap(svg
 func TestExploringInTheLab(t *testing.T) {
 	b := labPressed(t, "#explore-open")
 	b.until("document.querySelector('#explore').open")
+	eval[any](b, `new Promise(done => { // a way taken before the last state is there is kept
+		const seen = new MutationObserver(() => {
+			const way = [...document.querySelectorAll('#explore-ways button')].find(x => x.textContent.includes('3 crashes'))
+			if (way) { seen.disconnect(); way.click(); done(0) }
+		})
+		seen.observe(document.querySelector('#explore-path'), { childList: true })
+		document.querySelector('#explore-run').click()
+	})`)
+	b.until("!lab.explorer.running && document.querySelectorAll('#explore-path li').length === 2")
+	if got := eval[string](b, "document.querySelector('#explore-picture .member.dead .id')?.textContent ?? 'nobody'"); got != "3" {
+		t.Errorf("after the crash of 3, %s is dead", got)
+	}
 	b.choose("el.id === 'explore-run'", "document.querySelector('#explore-result').textContent.includes('all there are')")
 	b.until("document.querySelectorAll('#explore-map .dot').length === lab.explorer.reached.states && lab.explorer.reached.states > 10")
 	b.choose("el.closest('#explore-ways') && el.textContent.includes('3 crashes')", "document.querySelector('#explore-picture .member.dead .id')?.textContent === '3'")

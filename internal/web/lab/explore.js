@@ -76,6 +76,7 @@ export class Explorer {
   async #go(no, again = false, by = '') {
     const [place] = await this.simulator.ask('explorePlaces', JSON.stringify([no]))
     const next = await this.simulator.ask('explorePlaces', JSON.stringify([...new Set(place.ways.map(w => w.to).filter(to => to >= 0))]))
+    if (again && this.path.at(-1).no !== no) return // a way has been taken meanwhile
     if (again) this.path[this.path.length - 1].place = place
     else this.path.push({ no, by, place })
     this.#draw(place, new Map(next.map(p => [p.no, p])))
