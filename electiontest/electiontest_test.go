@@ -7,7 +7,10 @@ import (
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
+
+func init() { fulltest.MostlyComputes() }
 
 func TestBully(t *testing.T) {
 	electiontest.Run(t, func() election.Algorithm { return bully.New() })

@@ -12,6 +12,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
+func init() { fulltest.MostlyComputes() }
+
 // ascending is the ring 1, 2, … n.
 func ascending(n int) []election.ID {
 	ids := make([]election.ID, n)

@@ -13,6 +13,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
+func init() { fulltest.MostlyComputes() }
+
 func TestSoak(t *testing.T) {
 	playSeeds(t, sim.SoakConfig{})
 }

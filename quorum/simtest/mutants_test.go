@@ -26,6 +26,8 @@ import (
 	"github.com/batuta-dev/batuta/quorum"
 )
 
+func init() { fulltest.MostlyComputes() }
+
 // mutants are the core and the algorithms with one thing wrong. By is one of
 //
 //	soak ALGORITHM FROM:TO: RULE    random schedules, of which some break that rule;

@@ -1,11 +1,12 @@
-// Package fulltest sets how much searches and tests of many members do, and how many tests run
-// in parallel.
+// Package fulltest sets how much searches and tests of many members do, how many tests run in
+// parallel, and how often garbage is collected.
 package fulltest
 
 import (
 	"flag"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 )
@@ -21,6 +22,14 @@ func MostlyWait(n int) {
 	flag.Parse()
 	if beside := flag.Lookup("test.parallel"); beside.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		flag.Set(beside.Name, strconv.Itoa(n))
+	}
+}
+
+// MostlyComputes is for a package with tests that compute: garbage is collected at four times the
+// size of what is in use, unless GOGC is set.
+func MostlyComputes() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
 	}
 }
 
