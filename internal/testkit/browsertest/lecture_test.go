@@ -18,7 +18,7 @@ const onThePhone = `(async () => {
 		lab.tours.show({ ...tour, stops: tour.stops.map(x => ({ ...x, at: 0 })) })
 		for (let i = 0; i < tour.stops.length; i++) {
 			lab.tours.go(i)
-			if (box('.track').bottom > box('#tour').top) found.push(tour.name + ', stop ' + (i + 1) + ': the strip is covered')
+			if (box('.track').bottom > box('#tour').top) found.push(tour.name + ', stop ' + (i + 1) + ': ' + Math.round(box('.track').bottom - box('#tour').top) + ' px of the strip are covered')
 			if (box('#tour-next').bottom > innerHeight) found.push(tour.name + ', stop ' + (i + 1) + ': Next is out of reach')
 		}
 	}
@@ -54,8 +54,11 @@ func TestALectureOnAPhone(t *testing.T) {
 	if !eval[bool](b, "(box => box.top >= 0 && box.bottom <= innerHeight)(document.querySelector('#tour-next').getBoundingClientRect())") {
 		t.Error("Next is not in reach")
 	}
-	for _, bad := range eval[[]string](b, onThePhone) {
-		t.Error(bad)
+	for _, size := range [][2]int64{{360, 740}, {390, 780}} {
+		b.size(size[0], size[1], "light")
+		for _, bad := range eval[[]string](b, onThePhone) {
+			t.Errorf("at %d px: %s", size[0], bad)
+		}
 	}
 	eval[any](b, "lab.tours.begin('3-chang-roberts'), 0")
 	b.until("lab.tours.current?.name === '3-chang-roberts'")

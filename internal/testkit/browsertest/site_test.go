@@ -136,7 +136,7 @@ func serveSite(t *testing.T) string {
 func TestSiteOnAPhone(t *testing.T) {
 	address := serveSite(t)
 	b := open(t, browser(t), address)
-	b.size(390, 780, "light")
+	b.size(360, 740, "light")
 	for _, name := range slices.Sorted(maps.Keys(sitePages(t, siteDir(t)))) {
 		b.goTo(addressOf(address, name))
 		b.fits(name)
