@@ -135,6 +135,12 @@ func TestTheLabOnASmallPhone(t *testing.T) {
 	b.until("document.querySelector('#verdict').textContent.startsWith('Línea 2: «expected a step')")
 	eval[any](b, "lab.tours.begin('8-quorum'), 0")
 	b.until("lab.tours.current?.name === '8-quorum' && document.querySelector('#tour-next').textContent === 'Siguiente' && !document.querySelector('#tour-end').hidden")
+	for _, id := range []string{"present", "algorithm", "undo"} { // the tour's text is over the page
+		b.tabTo("el.id === '" + id + "'")
+		if !eval[bool](b, "document.activeElement.getBoundingClientRect().bottom <= document.querySelector('#tour').getBoundingClientRect().top") {
+			t.Errorf("the tour covers #%s, which has the focus", id)
+		}
+	}
 	eval[any](b, "lab.tours.go(1e9), 0")
 	b.until("document.querySelector('#tour-next').textContent === 'Terminar' && document.querySelector('#tour-end').hidden") // the same twice
 }
