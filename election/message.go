@@ -98,14 +98,14 @@ type Message struct {
 	Stamp    int64         // Beat and Ack: when the heartbeat left, in the leader's own time; a question and its ProbeReply: when the question left, in its sender's
 	Heir     ID            // Resign: the member that is to claim while the rest wait; empty: the winner of an election
 	Claimant uint64        // Resign of a quorum: the number of the member that is to claim, as Heir is its id elsewhere; 0: the winner of an election
-	Draining bool          // Beat: the leader is finishing its work before it hands over
+	Draining bool          // the sender leads no more, and its work still runs
 	Side     int           // how many members acknowledge the leader of Token, itself included; 0: unknown or unused
 	Young    bool          // the leadership of Token has just begun: Side is how many members may come to acknowledge it
 	Renews   uint64        // the epoch under which the leadership of Token began, if that is lower: its epoch was raised since
 	Version  uint64        // Beat and Ack: of the member states
 	Leads    bool          // the sender leads
 	Change   uint64        // how often Eligibility, Draining or Leads has changed: orders the sender's messages
-	Process  uint64        // in a Relay: the incarnation of the message's sender; 0: of the process at the far end
+	Process  uint64        // of a message that a Relay carries: the incarnation of its sender
 
 	Pause *Pause // the sender's state of a pause; nil: there never was a pause
 

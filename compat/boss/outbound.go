@@ -157,7 +157,8 @@ func (n *connections) announce(p *peer, m *election.Message) {
 			return // it does not ask this member, and will lead in a moment
 		}
 		p.slot.answer(&election.Message{Kind: election.Answer, Election: m.Election, From: m.From, To: m.To,
-			Highest: m.Highest, Eligibility: m.Eligibility, Digest: m.Digest, Round: p.slot.called()})
+			Highest: m.Highest, Eligibility: m.Eligibility, Draining: m.Draining, Leads: m.Leads, Change: m.Change,
+			Digest: m.Digest, Round: p.slot.called()})
 		n.announceAgain(p) // further members may be waiting, too
 		if p.kind == legacy && time.Since(p.told) < n.site.Timing.T()/2 {
 			return // it is about to come: after two announcements it might come twice, and leave both times

@@ -63,7 +63,7 @@ func (m *claimant) holdsContest() bool {
 		}
 		m.note("waits", whose, election.Token{}, why)
 	}
-	m.wakeForDraining()
+	m.wakeForOthersWork()
 	return true
 }
 
@@ -228,8 +228,8 @@ func (m *inquiry) stillWorks() election.ID {
 	return m.works(m.now)
 }
 
-// wakeForDraining: a draining member counts as down after the silence that is tolerated.
-func (m *inquiry) wakeForDraining() {
+// wakeForOthersWork: a member that leads or drains counts as down after the silence that is tolerated.
+func (m *inquiry) wakeForOthersWork() {
 	for i := range m.members {
 		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.works(m.now, m.cfg.Timing.Bears()) {
 			m.alarms.Wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))

@@ -373,7 +373,7 @@ func (m *watcher) wakeForDetector() {
 	if i, ok := m.index[m.watched]; ok && (m.members[i].link || !m.members[i].viaAt.IsZero()) {
 		m.alarms.Wake(m.nextPing)
 	}
-	m.wakeForDraining()
+	m.wakeForOthersWork()
 	if at := m.noticeDue(m.tenure.Leading(), m.now.Add(m.cfg.Timing.Heartbeat)); !at.IsZero() {
 		m.alarms.Wake(at)
 	}

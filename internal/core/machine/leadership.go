@@ -306,6 +306,7 @@ func (m *elector) install() {
 	m.do(election.Action{Kind: election.NotifyElected, Token: m.tenure.Held()})
 	m.endSuspicion()
 	m.alarms.Cancel(timerEligible)
+	m.holds(false)
 	m.disinherit()
 	if m.tenure.Leading() {
 		m.maintenance.Hold(m.now, m.cfg.Self.ID)

@@ -261,7 +261,7 @@ func (m *crew) hangUp(i int) {
 // lasting reports whether the far end keeps the link to a member for as long as silence is
 // tolerated: between a leader and its members, also while its work has still to stop.
 func (m *crew) lasting(peer *member) bool {
-	return m.tenure.Beats() || m.tenure.LedBy(peer.ID) || peer.leads || peer.draining
+	return m.tenure.Beats() || m.tenure.LedBy(peer.ID) || peer.works(m.now, m.cfg.Timing.Bears())
 }
 
 // silent is when a link will have been silent for T: nothing received, and nothing asked for which

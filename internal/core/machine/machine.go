@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -226,8 +225,7 @@ func (m *Machine) receive(msg *election.Message) {
 // heed does what a message asks for, however it has come.
 func (m *Machine) heed(i int, msg *election.Message) {
 	stood := !m.members[i].saidAt.IsZero() && m.eligible(&m.members[i])
-	m.heardReport(i, msg, m.now)
-	if m.members[i].eligibility == election.Eligible && m.lastResort {
+	if m.heardReport(i, msg, m.now) && msg.Eligibility == election.Eligible && m.lastResort {
 		m.needsNoLastResort()
 		if m.tenure.Leaderless() {
 			m.reconsider()
@@ -343,10 +341,9 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	b = append(b, 0)
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.leads, peer.draining, peer.polled, peer.gaveTurn))
-		b = binary.AppendUvarint(append(append(b, peer.eligibility...), 0), peer.stated.change)
+		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn))
+		b = append(append(b, peer.eligibility...), 0)
 	}
-	b = append(append(binary.AppendUvarint(b, m.changes), m.reported.is...), bits(m.reported.leads, m.reported.draining))
 	names := m.Timers()
 	slices.Sort(names)
 	for _, name := range names {
@@ -379,14 +376,14 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 			m.replaced(i)
 		}
 		m.members[i].incarnation = incarnation
-		m.members[i].resets()
-		m.members[i].stated, m.members[i].version, m.members[i].proof = statement{process: incarnation}, 0, proof{}
+		m.members[i].version, m.members[i].proof = 0, proof{}
 		m.toldRank(rank)
 		i = m.index[rank.ID]
 	} else {
 		m.refute(i)
 	}
 	peer := &m.members[i]
+	peer.processIs(incarnation)
 	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
 	lost := peer.which(isLost)
 	if peer.link && !peer.pending.IsZero() && m.now.Sub(peer.pending) > 2*m.cfg.Timing.TMax {

@@ -129,10 +129,10 @@ func (r *roll) relinking() bool {
 // is under way: it proves more than silence does.
 func (peer *member) firstDial() bool { return peer.anew && peer.dialing && !peer.link }
 
-// othersWork is work of ended leaderships that may still run elsewhere.
+// othersWork is work of leaderships that may run elsewhere.
 type othersWork struct {
 	departing   []departing // leaders that were removed and have still to stop
-	contestHeld bool        // a contest waits for that
+	contestHeld bool        // a contest waits for these, or for a member that leads or drains
 }
 
 // departing is a leader that is on the list no more. Its link stays until it has
@@ -143,7 +143,7 @@ type departing struct {
 	told  time.Time // when it was last notified that it is no member any more
 }
 
-// holds notes whether a contest waits for such work.
+// holds notes whether a contest waits for work elsewhere.
 func (o *othersWork) holds(contest bool) { o.contestHeld = contest }
 
 // keeps keeps the link to a leader that is on the list no more.
@@ -231,12 +231,13 @@ func (s statement) before(t statement) bool {
 	return s.process < t.process || s.process == t.process && s.change < t.change
 }
 
-// heardReport takes in what a member reports of itself, unless a newer message has come.
-func (r *roll) heardReport(i int, msg *election.Message, now time.Time) {
+// heardReport takes in what a member reports of itself, and reports so. It does not where a newer
+// message has come, or where a relay passes on a message of a different process than the linked one.
+func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 	peer := &r.members[i]
 	stated := statement{cmp.Or(msg.Process, peer.incarnation), msg.Change}
-	if stated.before(peer.stated) {
-		return
+	if stated.before(peer.stated) || peer.link && stated.process != peer.incarnation {
+		return false
 	}
 	peer.stated = stated
 	if peer.eligibility != election.Eligible && msg.Eligibility == election.Eligible {
@@ -248,6 +249,15 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) {
 	}
 	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
 	peer.saidAt, peer.leads, peer.draining = now, msg.Leads && !r.noLinks, msg.Draining && !r.noLinks
+	return true
+}
+
+// processIs has what the process at the far end of a new link reports count, from its first message.
+func (peer *member) processIs(incarnation uint64) {
+	if peer.stated.process != incarnation { // else relays have passed on what it reports
+		peer.stated = statement{process: incarnation}
+		peer.resets()
+	}
 }
 
 // resets forgets what a member has reported of itself: its process has ended, or is not received.

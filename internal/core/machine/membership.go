@@ -242,11 +242,11 @@ func (m *listing) dropMember(i int, e election.Member) {
 	}
 	m.note("drops", e.ID, election.Token{}, why)
 	peer := &m.members[i]
-	switch leads := m.tenure.LedBy(m.members[i].ID) || m.tenure.Next().Leader.ID == e.ID || peer.leads || peer.draining; {
+	switch leads := m.tenure.LedBy(m.members[i].ID) || m.tenure.Next().Leader.ID == e.ID || peer.works(m.now, m.cfg.Timing.Bears()); {
 	case leads && peer.link && !m.cfg.NoDetector:
 		m.keeps(peer) // its work has still to stop
 		m.note("awaits", peer.ID, election.Token{}, "the end of its work")
-		m.wakeForDraining()
+		m.wakeForOthersWork()
 	case peer.link || peer.dialing:
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
 		m.do(election.Action{Kind: election.Hangup, To: e.ID})

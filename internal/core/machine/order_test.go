@@ -15,19 +15,24 @@ func TestWhatAMemberReportsIsInOrder(t *testing.T) {
 		is              Eligibility
 	}
 	for _, test := range []struct {
-		name string
-		said []said // the link to its process 4 stands
-		want Eligibility
+		name   string
+		linked bool // to its process 4, all the while
+		said   []said
+		want   Eligibility
 	}{
-		{"an older message that is passed on", []said{{change: 2}, {true, 4, 1, IneligibleFew}}, Eligible},
-		{"a newer one", []said{{change: 2}, {true, 4, 3, IneligibleFew}}, IneligibleFew},
-		{"another one of the same report", []said{{change: 2, is: IneligibleFew}, {true, 4, 2, IneligibleFew}}, IneligibleFew},
-		{"one of the process before", []said{{change: 2}, {true, 3, 9, IneligibleFew}}, Eligible},
-		{"one of the process after", []said{{change: 2}, {true, 5, 0, IneligibleFew}}, IneligibleFew},
-		{"an older one over a second connection", []said{{change: 2}, {change: 1, is: IneligibleFew}}, Eligible},
+		{"an older message that is passed on", true, []said{{change: 2}, {true, 4, 1, IneligibleFew}}, Eligible},
+		{"a newer one", true, []said{{change: 2}, {true, 4, 3, IneligibleFew}}, IneligibleFew},
+		{"another one of the same report", true, []said{{change: 2, is: IneligibleFew}, {true, 4, 2, IneligibleFew}}, IneligibleFew},
+		{"one of the process before", true, []said{{change: 2}, {true, 3, 9, IneligibleFew}}, Eligible},
+		{"one of a second process with its id", true, []said{{change: 2}, {true, 5, 0, IneligibleFew}, {change: 2}}, Eligible},
+		{"one of the process after", false, []said{{true, 4, 2, Eligible}, {true, 5, 0, IneligibleFew}}, IneligibleFew},
+		{"one of the process before, without a link", false, []said{{true, 4, 2, IneligibleFew}, {true, 3, 9, Eligible}}, IneligibleFew},
+		{"an older one over a second connection", true, []said{{change: 2}, {change: 1, is: IneligibleFew}}, Eligible},
 	} {
 		m := follow(t, "3")
-		m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 4})
+		if test.linked {
+			m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 4})
+		}
 		for _, s := range test.said {
 			ev := from("2", Message{Kind: ProbeReply, To: "3", Stamp: -1, Change: s.change, Process: s.process, Eligibility: s.is})
 			if s.passed {
@@ -96,5 +101,48 @@ func TestNoMemberClaimsWhileAnotherLeads(t *testing.T) {
 		if waits := !slices.Contains(kinds(actions), "election>5"); waits != leads {
 			t.Errorf("5 leads: %v; 3 begins no election: %v, actions %q", leads, waits, kinds(actions))
 		}
+	}
+}
+
+// A new link to a member's own process begins its order; to one that relays have shown, it does not.
+func TestALinkKeepsWhatRelaysReported(t *testing.T) {
+	few := relay("2", "3", ProbeReply)
+	few.Stamp, few.Change, few.Process, few.Eligibility = -1, 2, 5, IneligibleFew
+	for incarnation, want := range map[uint64]Eligibility{4: Eligible, 5: IneligibleFew, 6: Eligible} {
+		m := follow(t, "3")
+		m.Step(start, from("1", Message{Kind: Relay, Carried: few}))
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: incarnation})
+		if got := m.Members()[1].Eligibility; got != want {
+			t.Errorf("relays showed process 5, a link process %d: 2 is %q, want %q", incarnation, got, want)
+		}
+		m.Step(start, from("2", Message{Kind: ProbeReply, Stamp: -1, Change: 3, Eligibility: IneligibleUnhealthy}))
+		if got := m.Members()[1].Eligibility; got != IneligibleUnhealthy {
+			t.Errorf("a link to process %d: 2 is %q, and it has reported that it is unhealthy", incarnation, got)
+		}
+	}
+}
+
+// A member that waited for another leader, and follows that now, waits no more: the next contest
+// begins once, and a member that has resigned stays no candidate.
+func TestTheWaitEndsWithANewLeader(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, from("5", Message{Kind: Beat, Token: m.View(), Leads: true, Change: 1}))
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	m.Step(start, from("4", Message{Kind: Coordinator, Token: token(4, rank("4")), Leads: true, Change: 1}))
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, Event{Kind: LinkDown, Peer: "4"})
+	m.Step(start, Event{Kind: DialFailed, Peer: "4", Refused: true}) // 3 waits for 5, which leads
+	m.Step(start, from("5", Message{Kind: Coordinator, Token: token(5, rank("5")), Leads: true, Change: 1}))
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 2})
+	actions := m.Step(start, from("5", Message{Kind: Resign, Token: m.View(), Change: 2, Eligibility: IneligibleClosing}))
+	calls := 0
+	for _, kind := range kinds(actions) {
+		if kind == "election>4" {
+			calls++
+		}
+	}
+	if calls != 1 {
+		t.Errorf("its leader has resigned: %q, want one election message to 4", kinds(actions))
 	}
 }

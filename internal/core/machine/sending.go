@@ -271,8 +271,10 @@ func (m *mail) fill(to election.ID, msg *election.Message) *election.Message {
 // saysNow gives a message what every message carries of its sender, as it is now.
 func (m *mail) saysNow(msg *election.Message) {
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.Standing(), m.roster.Digest(), m.tenure.Draining()
-	msg.Leads = m.tenure.Leading()
-	msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
+	if !m.noLinks { // else messages have one way
+		msg.Leads = m.tenure.Leading()
+		msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
+	}
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
 	if msg.Token == m.tenure.Held() && msg.Kind != election.Ack {
 		side := m.side()

@@ -338,6 +338,9 @@ func DecodeMessage(body []byte) (*election.Message, error) {
 		return nil, Bad(ReasonMalformed, "message: %v", err)
 	}
 	m, err := w.inward()
+	if w.Process != 0 {
+		return nil, Bad(ReasonMalformed, "message: it names process %d, as only one that is passed on does", w.Process)
+	}
 	if err != nil || w.Carried == nil {
 		return m, err
 	}

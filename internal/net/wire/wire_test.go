@@ -47,7 +47,7 @@ func fill(v reflect.Value) {
 func TestEveryFieldOfAMessageTravels(t *testing.T) {
 	var sent election.Message
 	fill(reflect.ValueOf(&sent).Elem())
-	sent.Carried = &election.Message{}
+	sent.Carried, sent.Process = &election.Message{}, 0 // only what is carried names its process
 	fill(reflect.ValueOf(sent.Carried).Elem())
 	var e Encoder
 	frame, err := e.Message(&sent)
@@ -136,6 +136,7 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		{"highest near 2^64", message(t, func(m *election.Message) { m.Highest = math.MaxUint64 - 1 }), ReasonEpoch},
 		{"a side of more than all", message(t, func(m *election.Message) { m.Side = election.MaxMembers + 1 }), ReasonMalformed},
 		{"a side below none", message(t, func(m *election.Message) { m.Side = -1 }), ReasonMalformed},
+		{"a process outside of a relay", message(t, func(m *election.Message) { m.Process = 7 }), ReasonMalformed},
 		{"an epoch that renews a higher one", message(t, func(m *election.Message) { m.Renews = m.Token.Epoch + 1 }), ReasonMalformed},
 		{"a claimant near 2^64", message(t, func(m *election.Message) { m.Claimant = math.MaxUint64 }), ReasonMalformed},
 		{"round near 2^64", message(t, func(m *election.Message) { m.Round.Number = math.MaxUint64 }), ReasonEpoch},

@@ -145,7 +145,7 @@ func appendMessage(b []byte, m *election.Message, epoch, round uint64) []byte {
 	b = appendToken(b, m.Token, epoch)
 	b = election.AppendRelative(b, m.Highest, epoch)
 	b = election.AppendRelative(b, m.Renews, epoch)
-	b = binary.AppendUvarint(append(append(b, m.Eligibility...), 0), m.Change)
+	b = append(append(b, m.Eligibility...), 0)
 	b = election.AppendRelative(b, m.Round.Number, round)
 	b = append(append(b, m.Round.Initiator...), 0)
 	b = binary.AppendUvarint(b, uint64(m.Hops))
