@@ -238,7 +238,7 @@ var memberMutants = []wrong{
 	{"a removed member changes the list", "internal/core/machine/machine.go", "\tcase m.place == removed:\n", "\tcase false:\n", "test internal/core/machine TestWhoIsRemovedChangesNothing"},
 	{"an older message counts as much as a newer one", "internal/core/machine/members.go", "\tif stated.before(peer.stated) || peer", "\tif peer", "scenario election/bully/testdata/candidate_by_an_old_message.txt"},
 	{"the messages of two processes have one order", "internal/core/machine/members.go", "cmp.Or(msg.Process, peer.incarnation)", "uint64(0)", "test internal/core/machine TestWhatAMemberReportsIsInOrder"},
-	{"a second process with its id counts", "internal/core/machine/members.go", " || peer.link && stated.process != peer.incarnation {", " {", "test internal/core/machine TestWhatAMemberReportsIsInOrder"},
+	{"a second process with its id counts", "internal/core/machine/members.go", " || peer.link && stated.process != peer.incarnation {", " {", "scenario election/bully/testdata/duplicate_over_a_relay.txt"},
 	{"a link forgets what relays have shown", "internal/core/machine/members.go", "\tif peer.stated.process != incarnation {", "\tif true {", "test internal/core/machine TestALinkKeepsWhatRelaysReported"},
 	{"a held contest outlives the wait", "internal/core/machine/leadership.go", "\tm.holds(false)\n", "", "test internal/core/machine TestTheWaitEndsWithANewLeader"},
 	{"a message that is passed on does not name its process", "internal/core/machine/sending.go", "\tcarried.Process = m.cfg.Incarnation\n", "", "test internal/core/machine TestAPassedMessageNamesItsProcess"},
