@@ -10,7 +10,7 @@ type MessageKind string
 // change.
 const (
 	Beat       MessageKind = "beat"        // leader → member: Token, Stamp; Draining; States when they changed
-	Ack        MessageKind = "ack"         // member → leader: Token held, the last heartbeat's Stamp
+	Ack        MessageKind = "ack"         // member → leader: Token held, the last heartbeat's Stamp and Version
 	Probe      MessageKind = "query"       // requests a report; Token: the leadership asked about
 	ProbeReply MessageKind = "report"      // Token held, Ended, Age of the last message from that leader
 	Resign     MessageKind = "resign"      // leader → all: the leadership Token has ended; Heir is to lead next

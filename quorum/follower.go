@@ -33,6 +33,7 @@ func (c *Core) beaten(p *peer, m *election.Message, b beat, commit uint64) {
 	}
 	if c.follows.term != b.term {
 		c.dropReport()
+		c.observe(p, election.StateUp) // the last leader may have reported another state
 	}
 	c.takeReport(p, m)
 	c.patience, c.promised = c.now.Add(c.t), b.term

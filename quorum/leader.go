@@ -26,6 +26,7 @@ type leader struct {
 	yieldAt time.Time     // when a leadership that is over, or was never in force, ends its term
 
 	transferAt time.Time // when to check again whether a better leader exists
+	foundAt    time.Time // until then members that it has not reached are not reported as unreachable; zero: it is past
 }
 
 // turned handles a change of raft's state.
@@ -47,7 +48,7 @@ func (c *Core) turned() {
 
 // elected handles the votes of a majority. This member does not lead yet.
 func (c *Core) elected(term uint64) {
-	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), sent: c.leader.sent}
+	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), foundAt: c.now.Add(c.t), sent: c.leader.sent}
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.note("is elected", election.None, c.leadership(), "a majority has voted for it")
 	c.dropReport()
@@ -79,6 +80,10 @@ func (c *Core) sendBeats() {
 		return
 	}
 	c.sent, c.beatAt = c.now, c.now.Add(c.timing.Heartbeat)
+	if !c.foundAt.IsZero() && !c.now.Before(c.foundAt) {
+		c.foundAt = time.Time{}
+		c.states.Changed()
+	}
 	commit := c.status().GetCommit()
 	for i := range c.peers {
 		c.peers[i].match = 0
@@ -110,10 +115,11 @@ func (c *Core) ackFrom(p *peer, m *election.Message, number uint64, promise time
 	if m.Stamp <= 0 || m.Stamp > c.stamp() {
 		return // it answers a heartbeat that was not sent yet
 	}
-	if p.acked == 0 || p.aside != m.Eligibility {
+	if p.acked == 0 {
 		c.states.Changed()
 	}
-	p.acked, p.aside, p.promise, p.told = max(p.acked, m.Stamp), m.Eligibility, promise, m.Version
+	c.setAside(p, m.Eligibility)
+	p.acked, p.promise, p.told = max(p.acked, m.Stamp), promise, m.Version
 	if !c.disk.Unusable() { // raft may have entries to send again
 		c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
 	}

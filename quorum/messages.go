@@ -67,7 +67,7 @@ func (c *Core) receive(m *election.Message) {
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {
-			p.aside = m.Eligibility
+			c.setAside(p, m.Eligibility)
 			c.beaten(p, m, b, commit)
 			c.compare(p, b.stamp)
 		} else {
@@ -81,7 +81,7 @@ func (c *Core) receive(m *election.Message) {
 	case election.Resign:
 		c.resignedBy(p, m)
 	case kindCommitted:
-		p.aside = p.aside.Hears(m.Eligibility)
+		c.setAside(p, p.aside.Hears(m.Eligibility))
 		c.committedBy(p, m.Data)
 	case kindChange:
 		if !p.guest {

@@ -46,7 +46,7 @@ type peer struct {
 	guest   bool                  // it is on no list here: see guests.go
 	voids   bool                  // it has reported that this member was removed
 	changed uint64                // with voids, the last change in its log: see [roster]
-	report  election.MemberReport // of the leader that this member follows; zero: there is none
+	report  election.MemberReport // the last of the leader that this member follows; zero: there is none
 
 	acked    int64         // the latest stamp of this term that it acknowledged
 	told     uint64        // the version of the states that it acknowledged
@@ -81,6 +81,7 @@ const maxBackoff = time.Second
 func (c *crew) seatPeers() {
 	old := c.peers
 	c.statesOf = 0 // the leader's report may have members that were not listed here
+	c.states.Changed()
 	c.peers = make([]peer, 0, len(c.roster.Seats))
 	for _, s := range c.roster.Seats {
 		if s.ID == c.cfg.Self.ID {

@@ -125,3 +125,30 @@ func TestAMessageRefutesTheLastReport(t *testing.T) {
 		t.Error("a message does not show it")
 	}
 }
+
+// A new leader is up for its followers from its first heartbeat, whatever the last leader reported.
+func TestANewLeaderIsUp(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["1"]
+	c.takeReport(c.peer("3"), &election.Message{Version: 1 << 20, States: []election.MemberReport{{ID: "2", State: election.StateUnreachable}}})
+	c.beaten(c.peer("2"), &election.Message{}, beat{term: c.status().GetTerm() + 1, from: c.peer("2").number}, 0)
+	if c.follows.from != c.peer("2").number {
+		t.Fatalf("1 follows %d, want 2", c.follows.from)
+	}
+	if got := n.states("1")["2"]; got != election.StateUp {
+		t.Errorf("1 follows 2, and publishes it as %q", got)
+	}
+}
+
+// A leader reports a member's eligibility in whatever message that was reported to it.
+func TestALeaderReportsEachEligibility(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["3"]
+	version := c.states.Version()
+	n.step("3", election.Event{Kind: election.Received, Message: &election.Message{Kind: kindCommitted, From: "1", To: "3", Election: "default", Eligibility: election.IneligibleUnhealthy}})
+	if got := c.peer("1").aside; got != election.IneligibleUnhealthy || c.states.Version() == version {
+		t.Errorf("1 is %q, and the report is that of before: version %d", got, version)
+	}
+}

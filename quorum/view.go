@@ -174,7 +174,7 @@ func (c *Core) Members() []machine.MemberView {
 	return views
 }
 
-// What follows has the states that a member publishes. Followers exchange nothing without faults, so
+// The rest of this file has the states that a member publishes. Followers exchange nothing without faults, so
 // a follower cannot detect that another follower is frozen or cut off. It publishes the states of
 // the other followers as its leader reports them.
 
@@ -184,6 +184,14 @@ func (c *crew) setState(p *peer, s election.MemberState) {
 		p.state = s
 		c.states.Changed()
 		c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: s})
+	}
+}
+
+// setAside records why a member is no candidate, as it last reported.
+func (c *crew) setAside(p *peer, e election.Eligibility) {
+	if p.aside != e {
+		p.aside = e
+		c.states.Changed()
 	}
 }
 
@@ -210,8 +218,11 @@ func (c *crew) reports() []election.MemberReport {
 			continue
 		}
 		r := election.MemberReport{ID: p.rank.ID, State: p.state}
-		if p.acked > 0 {
+		switch {
+		case p.acked > 0:
 			r.Epoch, r.Eligibility = c.term(), p.aside.Said()
+		case p.state == election.StateUnreachable && !c.foundAt.IsZero():
+			r.State = election.StateUnknown // it has seen that as a follower, which exchanges nothing with others
 		}
 		list = append(list, r)
 	}
