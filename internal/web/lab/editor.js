@@ -55,8 +55,8 @@ export class Editor {
     this.#lines()
     const verdict = $('#verdict')
     verdict.classList.toggle('bad', Boolean(played.fault || played.failure))
-    if (played.fault) text(verdict, played.fault.line ? t('fault', { ...played.fault, what: fault(played.fault.what) }) : t('faultBare', played.fault))
-    else text(verdict, played.failure ? t('failure', { what: played.failure.replace(/^scenario:/, '') }) : t('ok'))
+    if (played.fault) text(verdict, played.fault.line ? t('fault', { ...played.fault, what: fault(played.fault.what) }) : t('faultBare', { what: fault(played.fault.what) }))
+    else text(verdict, played.failure ? t('failure', { what: fault(played.failure.replace(/^scenario:/, '')) }) : t('ok'))
     if (!played.fault) this.#fill(played)
   }
 

@@ -57,7 +57,7 @@ export class Explorer {
         if (!this.path.length) await this.#go(0)
       }
       await this.#map()
-      await this.#go(this.path.at(-1).no, true)
+      if (this.path.length) await this.#go(this.path.at(-1).no, true)
     } finally {
       this.#stop()
     }
@@ -76,7 +76,7 @@ export class Explorer {
   async #go(no, again = false, by = '') {
     const [place] = await this.simulator.ask('explorePlaces', JSON.stringify([no]))
     const next = await this.simulator.ask('explorePlaces', JSON.stringify([...new Set(place.ways.map(w => w.to).filter(to => to >= 0))]))
-    if (again && this.path.at(-1).no !== no) return // a way has been taken meanwhile
+    if (again && this.path.at(-1)?.no !== no) return // a way has been taken meanwhile
     if (again) this.path[this.path.length - 1].place = place
     else this.path.push({ no, by, place })
     this.#draw(place, new Map(next.map(p => [p.no, p])))

@@ -129,7 +129,7 @@ export class SpaceTime {
       c.textAlign = 'right'
       c.fillStyle = s.ink
       c.font = '600 ' + this.#font(this.lane > 16 ? 13 : 10)
-      if (this.lane > 11 || i % 2 === 0) c.fillText(fit(c, named(member.id), left - 26), left - 14, y + (this.big ? 6 : 4))
+      if (this.lane > 11 || i % 2 === 0) c.fillText(c.measureText(member.id).width > left - 26 ? fit(c, named(member.id), left - 26) : member.id, left - 14, y + (this.big ? 6 : 4))
       for (const span of m.spans[i]) {
         if (span.until < from || span.since > Math.min(to, this.now)) continue
         const x1 = Math.max(this.x(span.since), left), x2 = Math.min(this.x(Math.min(span.until, this.now)), this.w - right)

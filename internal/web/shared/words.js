@@ -87,11 +87,16 @@ export const reason = given => {
   return written(known ? text.replace(...known) : text)
 }
 
-// short gives long ids as a picture has room for: by their ends if they begin alike.
+// short gives long ids as a picture has room for: by the first part, of their head, their end and what is between, by which most differ.
 export const short = ids => {
   const head = id => id.slice(0, 8) + '…', tail = id => '…' + id.slice(-8)
-  const long = ids.filter(id => id.length > 9), kinds = cut => new Set(long.map(cut)).size
-  const cut = kinds(tail) > kinds(head) ? tail : head
+  const part = from => id => id.length > from + 7 ? '…' + id.slice(from, from + 7) + '…' : tail(id)
+  const long = [...new Set(ids.filter(id => id.length > 9))], longest = Math.max(0, ...long.map(id => id.length))
+  let cut = head, most = new Set(long.map(head)).size
+  for (let from = 0; most < long.length && from < longest - 7; from++) {
+    const by = from ? part(from) : tail, n = new Set(long.map(by)).size
+    if (n > most) [cut, most] = [by, n]
+  }
   return id => id.length > 9 ? cut(id) : id
 }
 
@@ -101,9 +106,13 @@ const refusals = { version: 'otra versión del protocolo', cluster: 'otro clúst
 // fault is an error in the page's language. It has parts: what others have written, such as the operating system, is quoted.
 export const fault = given => {
   if (lang !== 'es' || !given) return given
-  const whole = reason(given)
+  const known = text => {
+    const said = refusals[text] ?? reason(text)
+    return said === written(text) ? text : said // only its times were put in Spanish
+  }
+  const whole = known(given)
   if (whole !== given) return whole
-  const parts = given.split(': ').map(part => [part, refusals[part] ?? reason(part)]).reduce((list, [part, said]) => {
+  const parts = given.split(': ').map(part => [part, known(part)]).reduce((list, [part, said]) => {
     if (said !== part) list.push([said])
     else if (list.at(-1)?.[1]) list.at(-1)[1] += ': ' + part
     else list.push(['', part])
