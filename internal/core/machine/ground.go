@@ -164,6 +164,12 @@ func (m *ground) Self() election.Rank { return m.cfg.Self }
 // Phase is what this member is doing.
 func (m *ground) Phase() tenure.Phase { return m.tenure.Phase() }
 
+// LeadsUntilItsWorkStops reports whether this member's leadership has ended, its work still runs, and
+// no higher leadership is the reason: no member leads meanwhile.
+func (m *ground) LeadsUntilItsWorkStops() bool {
+	return m.tenure.Draining() && m.tenure.Ended() != election.CauseSuperseded
+}
+
 // Moved is [tenure.Tenure.Moved], for the lab.
 func (m *ground) Moved() (from, to tenure.Phase, wrong bool) { return m.tenure.Moved() }
 

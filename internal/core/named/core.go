@@ -7,7 +7,6 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
-	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
 // EpochBits is by how much the coordinator's epoch is shifted in a name's.
@@ -173,12 +172,13 @@ func (c *Core) Deadline() (time.Time, bool) {
 }
 
 // coordinator is the member that coordinates, as far as this member knows. A leader of the
-// cluster goes on until its own work has stopped: no member may begin before that.
+// cluster goes on until its own work has stopped: no member may begin before that, unless another
+// has superseded it.
 func (c *Core) coordinator() election.Token {
 	if v := c.View(); v.Defined() || c.office == nil {
 		return v
 	}
-	if m, ok := c.Core.(interface{ Phase() tenure.Phase }); ok && m.Phase() == tenure.PhaseDraining {
+	if m, ok := c.Core.(interface{ LeadsUntilItsWorkStops() bool }); ok && m.LeadsUntilItsWorkStops() {
 		return c.office.token
 	}
 	if l, ok := c.Core.(interface{ Guard() time.Time }); ok && c.now.Before(l.Guard()) {
