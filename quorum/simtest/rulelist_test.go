@@ -94,7 +94,7 @@ var ofQuorum = []rule{
 var ofNamed = []rule{
 	{Name: invariant.NamedOnce, Where: "soak with elections", Mutant: "named: a seat is reassigned before its leader has released it",
 		Why: "An election exists to prevent that two members do a shard's work at once."},
-	{Name: invariant.NamedSeats, Where: "soak with elections", Mutant: "named: a member that works on takes no seat",
+	{Name: invariant.NamedSeats, Where: "soak with elections", Mutant: "named: what a silent member works for is forgotten",
 		Why: "An election with slots is a semaphore. A leader too many overloads what it guards."},
 	{Name: invariant.NamedRises, Where: "soak with elections", Mutant: "named: a name's epochs begin again",
 		Why: "A store that fences by the token mistakes the later leader for the earlier."},
