@@ -35,6 +35,13 @@ type lan struct {
 	ends     map[*process]bool
 	handles  []*netlink.Handle // of holders
 	clients  []*client
+	step     atomic.Pointer[step] // of a test that is watched beside it
+}
+
+// step is a step of a test.
+type step struct {
+	what  string
+	began time.Time
 }
 
 // lans counts them: each has namespaces of its own.

@@ -36,7 +36,7 @@ func (l *lan) netlinks(n int) (machines []*netlink.Handle) {
 }
 
 // neverTwo watches that no two machines of n have the address at one moment. What it gives ends
-// that, and reports how often it has looked.
+// that, and reports how often it has looked. A failure names the last step, and when that began.
 func (l *lan) neverTwo(n int, addr string) (end func() int) {
 	l.t.Helper()
 	want := netip.MustParseAddr(addr)
@@ -50,7 +50,8 @@ func (l *lan) neverTwo(n int, addr string) (end func() int) {
 			if first := haveAddress(l.t, machines, want); len(first) > 1 {
 				again := haveAddress(l.t, machines, want)
 				if both := slices.DeleteFunc(first, func(i int) bool { return !slices.Contains(again, i) }); len(both) > 1 {
-					l.t.Errorf("machines %v have %s at the same time", both, addr)
+					at := *l.step.Load()
+					l.t.Errorf("machines %v have %s at the same time, %v after %q", both, addr, time.Since(at.began), at.what)
 					return
 				}
 			}
@@ -108,9 +109,11 @@ func TestAFloatingAddressOfAQuorum(t *testing.T) {
 	const n = 3
 	l := newLAN(t, n)
 	l.runs = []string{"vip", floating4 + "/24", "--dev", "eth0", "--algorithm", "quorum"}
+	l.step.Store(&step{"boot", time.Now()})
 	end := l.neverTwo(n, floating4)
 	holds := func(what string, i int) {
 		t.Helper()
+		l.step.Store(&step{what, time.Now()})
 		l.look(fmt.Sprintf("%s: machine %d has the address", what, i), func() bool { return slices.Equal(l.holders(n, floating4), []int{i}) })
 	}
 	for i := n; i > 0; i-- {
@@ -124,6 +127,7 @@ func TestAFloatingAddressOfAQuorum(t *testing.T) {
 	passes := func(subcommand string) { // the member tries again after a second: a busy machine may look too late for the address
 		t.Helper()
 		l.mark()
+		l.step.Store(&step{"kill -9 of " + subcommand, time.Now()})
 		l.killAt(3, subcommand)
 		l.look("kill -9 of "+subcommand+": member 2 leads", func() bool { return slices.Contains(l.claims(), "2") })
 	}
