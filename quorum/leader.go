@@ -54,7 +54,7 @@ func (c *Core) elected(term uint64) {
 	c.dropReport()
 	c.states.Changed()
 	for i := range c.peers {
-		c.peers[i].acked, c.peers[i].told = 0, 0
+		c.peers[i].acked, c.peers[i].reported = 0, 0
 	}
 	c.sendBeats()
 }
@@ -119,7 +119,7 @@ func (c *Core) ackFrom(p *peer, m *election.Message, number uint64, promise time
 		c.states.Changed()
 	}
 	c.setAside(p, m.Eligibility)
-	p.acked, p.promise, p.told = max(p.acked, m.Stamp), promise, m.Version
+	p.acked, p.promise, p.reported = max(p.acked, m.Stamp), promise, m.Version
 	if !c.disk.Unusable() { // raft may have entries to send again
 		c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
 	}

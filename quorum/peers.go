@@ -49,7 +49,7 @@ type peer struct {
 	report  election.MemberReport // the last of the leader that this member follows; zero: there is none
 
 	acked    int64         // the latest stamp of this term that it acknowledged
-	told     uint64        // the version of the states that it acknowledged
+	reported uint64        // the version of the states that it acknowledged
 	granted  uint64        // the last term for which it granted this member its vote, or would
 	promise  time.Duration // with it: the longer T of an earlier process; 0: it has none
 	match    uint64        // up to where its log matches the leader's, for a heartbeat

@@ -54,7 +54,7 @@ func TestHeartbeatsCarryChangedStatesOnly(t *testing.T) {
 	n.run(2 * n.cores["3"].timing.Heartbeat)
 	n.lost = false
 	n.run(time.Second)
-	if reported["2"] < 3 || reported["2"] > 5 || n.cores["3"].peer("2").told != n.cores["3"].states.Version() {
+	if reported["2"] < 3 || reported["2"] > 5 || n.cores["3"].peer("2").reported != n.cores["3"].states.Version() {
 		t.Errorf("after a loss it was reported %d times", reported["2"])
 	}
 }
@@ -110,7 +110,7 @@ func TestALeadersReportIsPublishedWhileItIsFollowed(t *testing.T) {
 	}
 }
 
-// A member whose connection is idle is up again, without a leader, once a message arrives from it.
+// A member with an idle connection is up again, without a leader, when a message arrives from it.
 func TestAMessageRefutesTheLastReport(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
 	n.run(3 * time.Second)

@@ -204,7 +204,7 @@ func (c *crew) observe(p *peer, s election.MemberState) {
 
 // reportStates adds the members' states to a heartbeat until p has acknowledged them.
 func (c *crew) reportStates(p *peer, m *election.Message) {
-	if p.told != c.states.Version() {
+	if p.reported != c.states.Version() {
 		m.Version, m.States = c.states.Version(), c.states.States(c.reports)
 	}
 }

@@ -35,7 +35,7 @@ type lan struct {
 	ends     map[*process]bool
 	handles  []*netlink.Handle // of holders
 	clients  []*client
-	step     atomic.Pointer[step] // of a test that is watched beside it
+	step     atomic.Pointer[step] // the last of a test, for a watch that runs with it
 }
 
 // step is a step of a test.

@@ -37,7 +37,7 @@ var quorumMutants = []wrong{
 	{"quorum: a leadership that never began drains", "quorum/core.go", "\t\tc.unview(election.CauseResigned)\n\t\tif c.working {\n\t\t\tc.drains = true\n\t\t\treturn\n\t\t}\n\t}\n", "\t\tc.unview(election.CauseResigned)\n\t}\n\tif c.working {\n\t\tc.drains = true\n\t\treturn\n\t}\n", "scenario quorum/testdata/never_began.txt"},
 	{"quorum: answers wait for a disk that hangs", "quorum/messages.go", "if c.disk.Unusable() && slices.Contains(answeredFromDisk", "if false && slices.Contains(answeredFromDisk", "scenario quorum/testdata/hung_follower.txt"},
 	{"quorum: a leader reports no states", "quorum/leader.go", "\t\tc.reportStates(p, m)\n", "", "scenario quorum/testdata/states.txt"},
-	{"quorum: the states are in every heartbeat", "quorum/view.go", "\tif p.told != c.states.Version() {", "\tif true {", "test quorum TestHeartbeatsCarryChangedStatesOnly"},
+	{"quorum: the states are in every heartbeat", "quorum/view.go", "\tif p.reported != c.states.Version() {", "\tif true {", "test quorum TestHeartbeatsCarryChangedStatesOnly"},
 	{"quorum: a follower's own observation counts as the leader's report", "quorum/view.go", "\tif p.report.ID == election.None {", "\tif true {", "test quorum TestALeadersReportIsPublishedWhileItIsFollowed"},
 	{"quorum: a report outlives its leader", "quorum/view.go", "\t\tc.peers[i].report = election.MemberReport{}\n", "\t\t_ = i\n", "test quorum TestALeadersReportIsPublishedWhileItIsFollowed"},
 	{"quorum: every heartbeat is answered by raft too", "quorum/follower.go", "if known := st.GetTerm() == b.term", "if known := false && st.GetTerm() == b.term", "test quorum TestAMemberKeepsNoAnswersForADiskThatHangs"},

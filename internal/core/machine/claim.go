@@ -51,7 +51,7 @@ func (m *claimant) mayClaim() bool {
 
 // holdsContest puts a contest off while a different member leads, or its work still runs.
 func (m *claimant) holdsContest() bool {
-	whose := m.stillWorks()
+	whose := m.workElsewhere()
 	if whose == election.None {
 		return false
 	}
@@ -220,8 +220,8 @@ type inquiry struct{ mail }
 // after its leadership that its work still runs, until it has stopped. No member claims meanwhile, for
 // as long as that member is received.
 
-// stillWorks is the first member whose work may run, members that depart included; None: there is none.
-func (m *inquiry) stillWorks() election.ID {
+// workElsewhere is the first member that may work, members that depart included; None: there is none.
+func (m *inquiry) workElsewhere() election.ID {
 	if len(m.departing) > 0 {
 		return m.departing[0].id
 	}

@@ -369,7 +369,7 @@ func (m *elector) resumeContest() {
 		}
 		m.departed(i, "silent for "+bears(m.cfg.Timing))
 	}
-	if !m.contestHeld || m.stillWorks() != election.None {
+	if !m.contestHeld || m.workElsewhere() != election.None {
 		return
 	}
 	m.holds(false)

@@ -170,11 +170,11 @@ func (r *roll) givesWay(t election.Token, now time.Time) bool {
 	return ok && r.members[i].link && r.members[i].draining && r.members[i].works(now, r.timing.Bears())
 }
 
-// works is the first member whose work may run; None: there is none.
+// works is the first member that may work; None: there is none.
 func (r *roll) works(now time.Time) election.ID {
 	i := slices.IndexFunc(r.members, func(peer member) bool { return peer.ID != r.self && peer.works(now, r.timing.Bears()) })
-	if i < 0 || r.noLinks {
-		return election.None // without links no member is received unless it has something to send
+	if i < 0 {
+		return election.None
 	}
 	return r.members[i].ID
 }
