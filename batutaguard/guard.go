@@ -31,7 +31,7 @@ func init() {
 	if len(os.Args) != 1 || os.Args[0] != name {
 		return
 	}
-	if _, err := run.Guard(); err != nil {
+	if _, err := run.Guard(nil); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}

@@ -135,7 +135,7 @@ func subcommands(e cli.Env) []*cobra.Command {
 		newWitnessCommand(e),
 		newRunCommand(e),
 		ask.NewLockCommand(e, guardLine()),
-		newGuardCommand(),
+		newGuardCommand(e),
 		newVIPCommand(e),
 		newHoldAddressCommand(e),
 		newDemoCommand(e),

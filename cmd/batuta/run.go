@@ -101,21 +101,33 @@ func newRunCommand(e cli.Env) *cobra.Command {
 	return cmd
 }
 
-// newGuardCommand is what "batuta run" starts beside itself.
-func newGuardCommand() *cobra.Command {
-	return &cobra.Command{
+// newGuardCommand is what "batuta run" and "batuta vip" start. For the latter it removes the addresses of
+// a holder that was killed.
+func newGuardCommand(e cli.Env) *cobra.Command {
+	var dev string
+	cmd := &cobra.Command{
 		Use:     "guard",
 		Short:   "Guard the command of the \"batuta run\" that started it",
 		Example: "  (started by batuta run)",
 		Hidden:  true,
-		Args:    cobra.NoArgs,
 		// Its settings are its starter's: neither file nor environment is read.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE: func(*cobra.Command, []string) error {
-			_, err := runner.Guard()
-			return err
-		},
 	}
+	registerDev(cmd, &dev)
+	cmd.RunE = func(_ *cobra.Command, addresses []string) error {
+		var clear func() error
+		if len(addresses) > 0 {
+			c, err := vipConfig(dev, addresses)
+			if err != nil {
+				return err
+			}
+			c.Log = slog.New(slog.NewTextHandler(e.Stderr, nil))
+			clear = func() error { return vip.Clear(c) }
+		}
+		_, err := runner.Guard(clear)
+		return err
+	}
+	return cmd
 }
 
 // job is the command that an agent runs while it leads, or the many that it does under
@@ -124,7 +136,8 @@ type job struct {
 	argv     []string
 	grace    time.Duration
 	last     time.Duration // see [runner.Config]
-	clear    func() error  // takes away what a run has left that was killed; called when the node has started, and after each run; may be nil
+	clear    func() error  // removes what an earlier run has left; called when the node has started, and after each run; may be nil
+	clears   []string      // arguments that make the guard do that
 	restart  bool
 	election runElection
 	planned  planFlags
@@ -234,7 +247,7 @@ func (j *job) prepare(a *agentRun) error {
 	c := runner.Config{
 		Argv: j.argv, Grace: j.grace, Last: j.last, Clear: j.clear, Restart: j.restart, Plan: j.plan,
 		Notice: j.election.notice(), Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(),
-		Program: self, Guard: guardLine(), Logger: a.log,
+		Program: self, Guard: append(guardLine(), j.clears...), Logger: a.log,
 	}
 	if a.flags.membership.awaitReady && j.reports() {
 		c.Serve = func(ctx context.Context, l batuta.Leadership) (set []string, end func(), err error) {
@@ -436,7 +449,7 @@ reach whichever machine leads.
 
 The addresses are given back before another member leads: on SIGTERM, when leadership ends,
 and when the device has no carrier. If batuta is killed or stuck, another process of it
-gives them back; with --algorithm quorum before the lease ends.
+removes them; with --algorithm quorum before the lease ends.
 If all its processes are killed at once, the kernel takes them away within 5 s.
 What an earlier run has left is taken away at the start.
 
@@ -467,8 +480,9 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 		if err != nil {
 			return err
 		}
-		j := &job{argv: append([]string{self, "hold-address", "--dev", dev}, args...), grace: lastTime, last: lastTime,
-			clear: func() error { return vip.Clear(c) }}
+		held := append([]string{"--dev", dev}, args...)
+		j := &job{argv: append([]string{self, "hold-address"}, held...), grace: lastTime, last: lastTime,
+			clear: func() error { return vip.Clear(c) }, clears: held}
 		a := &agentRun{Env: e, flags: &f, cmd: cmd, job: j}
 		return a.run(cmd.Context())
 	}

@@ -88,13 +88,13 @@ func haveAddress(t *testing.T, machines []*netlink.Handle, want netip.Addr) (lis
 	return list
 }
 
-// killAt kills the process of batuta on machine i whose subcommand that is.
-func (l *lan) killAt(i int, subcommand string) {
+// signal signals the process of batuta on machine i whose subcommand that is.
+func (l *lan) signal(i int, subcommand string, s syscall.Signal) {
 	l.t.Helper()
 	for _, pid := range l.all(i) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if words := strings.Split(string(line), "\x00"); len(words) > 1 && words[1] == subcommand {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(pid, s); err != nil {
 				l.t.Fatal(err)
 			}
 			return
@@ -128,7 +128,7 @@ func TestAFloatingAddressOfAQuorum(t *testing.T) {
 		t.Helper()
 		l.mark()
 		l.step.Store(&step{"kill -9 of " + subcommand, time.Now()})
-		l.killAt(3, subcommand)
+		l.signal(3, subcommand, syscall.SIGKILL)
 		l.look("kill -9 of "+subcommand+": member 2 leads", func() bool { return slices.Contains(l.claims(), "2") })
 	}
 	passes("guard")
@@ -139,6 +139,10 @@ func TestAFloatingAddressOfAQuorum(t *testing.T) {
 	holds("the agent is frozen", 2)
 	l.find("3").process.cmd.Process.Signal(syscall.SIGCONT)
 	holds("it goes on", 3)
+	l.find("3").process.cmd.Process.Signal(syscall.SIGSTOP) // or it would remove the address
+	l.signal(3, "hold-address", syscall.SIGKILL)
+	l.find("3").process.cmd.Process.Kill()
+	holds("kill -9 of the agent and of hold-address", 2)
 	if looked := end(); looked < 100 && !t.Failed() {
 		t.Errorf("it was looked %d times alone", looked)
 	}

@@ -74,7 +74,7 @@ func newGuardCommand(e env) *cobra.Command {
 		DisableFlagParsing: true,
 		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			orphaned, err := run.Guard()
+			orphaned, err := run.Guard(nil)
 			if err != nil || !orphaned || len(args) == 0 {
 				return err
 			}

@@ -95,7 +95,7 @@ func Clear(c Config) error {
 			if ip.Unmap() != p.Addr() {
 				continue
 			}
-			c.Log.Warn("the floating address was there already: taken away until this member leads", "address", there[i].IPNet, "dev", c.Dev)
+			c.Log.Warn("removed the floating address that an earlier holder had left", "address", there[i].IPNet, "dev", c.Dev)
 			if err := netlink.AddrDel(link, &there[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 				return fmt.Errorf("take %s away from %s: %w", there[i].IPNet, c.Dev, err)
 			}

@@ -21,8 +21,9 @@ const guardFD = 3
 
 // Guard is the main function of a guard process. It returns when its parent does not need it any
 // more, or has ended, and nothing of the command is left. Orphaned: the parent died while a command
-// ran.
-func Guard() (orphaned bool, err error) {
+// ran. After each command it calls clear, which removes what a killed command may have left outside of
+// its processes; nil: there is nothing to remove.
+func Guard(clear func() error) (orphaned bool, err error) {
 	parent := os.Getppid()
 	// The kernel ties the command to the thread that starts it, so the thread must not change.
 	runtime.LockOSThread()
@@ -38,7 +39,7 @@ func Guard() (orphaned bool, err error) {
 	// ends with its parent, regardless of the keys pressed.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
-	g := &guard{inbox: inbox{fd: guardFD}, pipe: newPipe(file), wake: make(chan struct{}), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
+	g := &guard{inbox: inbox{fd: guardFD}, pipe: newPipe(file), clear: clear, wake: make(chan struct{}), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
 	g.parent = parent
 	if g.dead, err = awaitDeath(parent); errors.Is(err, syscall.ESRCH) {
 		g.late = true
@@ -102,9 +103,10 @@ type guard struct {
 	parent int  // when this process began
 	late   bool // the parent had died by then, or a moment later
 	timer  *time.Timer
-	left   bool     // something ran when the parent ended
-	news   bool     // a child has ended since the last look
-	env    []string // of the last command
+	clear  func() error // nil: a command leaves nothing
+	left   bool         // something ran when the parent ended
+	news   bool         // a child has ended since the last look
+	env    []string     // of the last command
 
 	attest.Witness
 	duty // written only by the loop
@@ -282,10 +284,12 @@ func (g *guard) look() {
 	case g.group.over:
 		over := g.group
 		g.group = nil
-		g.Works(!groupSeen)
-		if g.last > 0 && g.killing {
-			g.bar("the command was killed before it had taken away what it held")
+		if g.clear != nil {
+			if err := g.clear(); err != nil {
+				g.bar(fmt.Sprintf("cannot remove what the command has left: %v", err))
+			}
 		}
+		g.Works(!groupSeen)
 		over.outcome.Expired = g.expired
 		over.said.finish()
 		g.pipe.tell(report{What: reportGone, Outcome: over.outcome, At: now()})

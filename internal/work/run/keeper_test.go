@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,6 +28,7 @@ type guardedRun struct {
 	over   chan struct{}
 	renew  atomic.Bool // the lease, whenever that is asked
 	strict bool        // nothing may be left at its end
+	clears []string    // what the guard removes
 
 	outcome Outcome // valid once over is closed
 	err     error
@@ -50,7 +53,7 @@ func beginStrict(t *testing.T, f factory, lease time.Duration, argv ...string) *
 
 func beginRun(t *testing.T, lease time.Duration, c *Command, r *guardedRun) *guardedRun {
 	t.Helper()
-	r.keeper.program, r.keeper.argv, r.over = os.Args[0], []string{os.Args[0], "guard"}, make(chan struct{})
+	r.keeper.program, r.keeper.argv, r.over = os.Args[0], append([]string{os.Args[0], "guard"}, r.clears...), make(chan struct{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 	r.renew.Store(true)
@@ -330,6 +333,23 @@ func TestALastTimeEndsToo(t *testing.T) {
 	f.Awaits(w, "terminated")
 	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL {
 		t.Errorf("ended as %+v; want it killed after its last time", got)
+	}
+}
+
+// A guard removes what a killed command has left, before it reports the end.
+func TestAGuardRemovesWhatAKilledCommandLeft(t *testing.T) {
+	t.Parallel()
+	left := filepath.Join(t.TempDir(), "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFactory(t)
+	r := beginRun(t, ample, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: lease}, &guardedRun{factory: f, clears: []string{left}})
+	f.Next()
+	r.renew.Store(false)
+	r.wait()
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what it left is there: %v", err)
 	}
 }
 

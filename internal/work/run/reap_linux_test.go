@@ -25,7 +25,7 @@ func unreaping() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	Guard()
+	Guard(nil)
 }
 
 // neverReap makes each later call of this process that would reap a child hang: the filter asks a

@@ -53,7 +53,7 @@ type Config struct {
 	Argv      []string      // the command and its arguments
 	Grace     time.Duration // from SIGTERM to SIGKILL
 	Last      time.Duration // grace after the end of the lease, or of this process; default 0: SIGKILL at once; within the lease of a leadership that has a lease
-	Clear     func() error  // removes what a killed run may have left; called before the next member may lead; nil: there is nothing to remove
+	Clear     func() error  // what the guard calls after each run, see [Guard]; called here too, for a guard that has died; nil: there is nothing to remove
 	Finish    time.Duration // how long a run by Plan may continue once its election is to be handed over; default 0: it is asked to end at once
 	Restart   bool          // a command that ends with exit code 0 is started again
 	Plan      *Plan         // when the command runs; nil: at once, for as long as the member leads
@@ -281,7 +281,7 @@ func (r *Runner) clear() {
 		return
 	}
 	if err := r.cfg.Clear(); err != nil {
-		r.cfg.Logger.Error("cannot take away what the command has left", "error", err)
+		r.cfg.Logger.Error("cannot remove what the command has left", "error", err)
 	}
 }
 

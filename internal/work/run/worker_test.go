@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "guard":
-		if _, err := Guard(); err != nil {
+		if _, err := Guard(removing(os.Args[2:])); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -27,6 +27,14 @@ func TestMain(m *testing.M) {
 		fulltest.MostlyWait(8)
 		os.Exit(m.Run())
 	}
+}
+
+// removing is what a guard removes after each run: files; nil: none is given.
+func removing(files []string) func() error {
+	if len(files) == 0 {
+		return nil
+	}
+	return func() error { return os.Remove(files[0]) }
 }
 
 // programs are what the test binary can be on one system alone.
