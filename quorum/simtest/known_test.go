@@ -23,9 +23,7 @@ type knownFailure struct {
 
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
-var knownFailures = []knownFailure{
-	{"removed_behind_a_hung_disk", invariant.Converges, "a member that was removed before it had the list receives that only from the member with the hung disk"},
-}
+var knownFailures = []knownFailure{}
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.
