@@ -250,8 +250,9 @@ func (n *Node) Resign(ctx context.Context) error {
 	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Resigned}) })
 }
 
-// Campaign starts an election, and makes a member stand again that has resigned.
-// It returns when the contest has begun, with ctx's error, or with [ErrClosed].
+// Campaign starts an election. A member that has resigned is a candidate again, and first asks the
+// others which member leads. It returns when the member has received the request, with ctx's error,
+// or with [ErrClosed].
 func (n *Node) Campaign(ctx context.Context) error {
 	return n.call(ctx, func() {
 		n.duties.retired = false

@@ -204,7 +204,7 @@ func (g *guard) obey(o order) {
 func (g *guard) start(o order) {
 	g.duty = duty{grace: o.Command.Grace, last: o.Command.Last, until: o.Until, ask: o.Ask}
 	if now() >= o.Until {
-		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true}})
+		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true, Unbegun: true}})
 		return
 	}
 	g.env = o.Command.Env

@@ -275,7 +275,7 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 	defer k.done(&speakers)
 	t, ok := renew()
 	if !ok {
-		return Outcome{Code: -1, Expired: true}, nil
+		return Outcome{Code: -1, Expired: true, Unbegun: true}, nil
 	}
 	g.last.Store(int64(t.last))
 	g.due.Store(int64(max(t.until, t.end)))

@@ -336,6 +336,19 @@ func TestALastTimeEndsToo(t *testing.T) {
 	}
 }
 
+func TestACommandWithoutALeaseIsNotStarted(t *testing.T) {
+	t.Parallel()
+	want := Outcome{Code: -1, Expired: true, Unbegun: true}
+	for _, renewed := range []bool{false, true} { // the starter refuses, and the guard
+		k := keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}}}
+		c := &Command{Argv: newFactory(t).argv(), Env: os.Environ(), Grace: long}
+		got, err := k.run(t.Context(), c, long, long, func() (term, bool) { return term{until: now()}, renewed })
+		if k.close(); got != want || err != nil {
+			t.Errorf("ended as %+v, %v; want %+v", got, err, want)
+		}
+	}
+}
+
 // A guard removes what a killed command has left, before it reports the end.
 func TestAGuardRemovesWhatAKilledCommandLeft(t *testing.T) {
 	t.Parallel()

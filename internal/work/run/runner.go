@@ -180,11 +180,14 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		}
 		switch {
 		case stopped:
-			r.cfg.Logger.Info("the command is stopped", "cause", context.Cause(ctx), "epoch", l.Token.Epoch)
+			r.cfg.Logger.Info(outcome.stop(), "cause", context.Cause(ctx), "epoch", l.Token.Epoch)
 			return
 		case err != nil:
 			r.failed = err
 			return
+		case outcome.Unbegun:
+			r.cfg.Logger.Warn("the command was not started: the lease had ended before")
+			r.wait(ctx, node, r.every(lease.Whole))
 		case outcome.Expired:
 			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(lease.Whole, max(lease.Left, 0), r.lease()))
 			r.wait(ctx, node, r.every(lease.Whole))
@@ -344,6 +347,14 @@ func (r *Runner) wait(ctx context.Context, node Node, d time.Duration) {
 	case <-ctx.Done():
 	case <-node.Done():
 	}
+}
+
+// stop reports what the end of a leadership did to the command.
+func (o Outcome) stop() string {
+	if o.Unbegun {
+		return "the command was not started"
+	}
+	return "the command is stopped"
 }
 
 func (o Outcome) err() error {
