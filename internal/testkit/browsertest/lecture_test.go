@@ -9,7 +9,7 @@ import (
 )
 
 // onThePhone gives the stops of tours and exercises at which words cover the pictures or the strip of the run, or
-// Next is out of reach.
+// Next is out of reach. As a lecture the diagram and the whole text are on the screen, too.
 const onThePhone = `(async () => {
 	const { exercise, exercises } = await import('./exercises.js'), { parse } = await import('./script.js')
 	const found = [], box = q => document.querySelector(q).getBoundingClientRect()
@@ -18,6 +18,11 @@ const onThePhone = `(async () => {
 		lab.tours.show({ ...tour, stops: tour.stops.map(x => ({ ...x, at: 0 })) })
 		for (let i = 0; i < tour.stops.length; i++) {
 			lab.tours.go(i)
+			if (lab.presenting) {
+				const seen = [box('#circle svg'), box('#spacetime'), box('#tour-text'), box('#tour .row')]
+				if (seen.some((x, k) => Math.round(x.top) < Math.round(seen[k - 1]?.bottom ?? 0)) || seen[3].bottom > innerHeight + 1) found.push(tour.name + ', stop ' + (i + 1) + ': they overlap: ' + seen.map(x => Math.round(x.top) + '–' + Math.round(x.bottom)))
+				if (seen[0].height < 100 || seen[1].height < 190) found.push(tour.name + ', stop ' + (i + 1) + ': the pictures have ' + seen[0].height + ' and ' + seen[1].height + ' px')
+			}
 			if (box('.track').bottom > box('#tour').top) found.push(tour.name + ', stop ' + (i + 1) + ': ' + Math.round(box('.track').bottom - box('#tour').top) + ' px of the strip are covered')
 			if (box('#tour-next').bottom > innerHeight) found.push(tour.name + ', stop ' + (i + 1) + ': Next is out of reach')
 		}
@@ -54,13 +59,17 @@ func TestALectureOnAPhone(t *testing.T) {
 	if !eval[bool](b, "(box => box.top >= 0 && box.bottom <= innerHeight)(document.querySelector('#tour-next').getBoundingClientRect())") {
 		t.Error("Next is not in reach")
 	}
-	for _, size := range [][2]int64{{360, 740}, {390, 780}} {
+	for _, size := range [][2]int64{{360, 740}, {390, 844}} {
 		b.size(size[0], size[1], "light")
-		for _, bad := range eval[[]string](b, onThePhone) {
-			t.Errorf("at %d px: %s", size[0], bad)
+		for _, lecture := range []bool{false, true} {
+			eval[any](b, with("on => { lab.present(on); return 0 }", lecture))
+			for _, bad := range eval[[]string](b, onThePhone) {
+				t.Errorf("at %d px, as a lecture %v: %s", size[0], lecture, bad)
+			}
 		}
 	}
-	eval[any](b, "lab.tours.begin('3-chang-roberts'), 0")
+	b.shoot("lab-390-lecture-es")
+	eval[any](b, "lab.present(false), lab.tours.begin('3-chang-roberts'), 0")
 	b.until("lab.tours.current?.name === '3-chang-roberts'")
 	eval[any](b, "lab.tours.go(2), lab.pick({event: lab.model.events.find(e => e.why === 'it won the contest'), at: lab.now}), 0")
 	b.until("document.querySelector('#why').textContent.includes('ganó la elección')")

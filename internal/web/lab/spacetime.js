@@ -33,7 +33,7 @@ export class SpaceTime {
     this.shift = 0
     const n = model.members.length
     this.scale = this.big ? Math.max(1, Math.min(innerWidth / 1280, innerHeight / 800)) : Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 15) // a room reads a share of the screen
-    this.lane = Math.max(10, Math.min(46, (this.big ? 210 : 420) / n))
+    this.lane = Math.max(10, Math.min(46, (!this.big ? 420 : innerWidth < 960 ? 140 : 210) / n))
     this.canvas.style.height = (top + this.lane * n + 30) * this.scale + 'px'
     this.stale = true
   }
