@@ -94,6 +94,41 @@ func TestLanguageIsMeasured(t *testing.T) {
 	}
 }
 
+// TestLanguageOfTheLab has the English texts of the lab and its tours use none of the avoided words. Who is
+// permitted in a question.
+func TestLanguageOfTheLab(t *testing.T) {
+	tours, err := filepath.Glob("internal/web/lab/tours/*.txt")
+	if err != nil || len(tours) == 0 {
+		t.Fatal("no tours", err)
+	}
+	question := regexp.MustCompile(`\b[Ww]ho(se)? [^.?]*\?`)
+	for file, english := range map[string]*regexp.Regexp{
+		"internal/web/lab/texts.js":      regexp.MustCompile(`(?s)\n  en: \{.*?\n  \},`),
+		"internal/web/lab/supertours.js": regexp.MustCompile(`\[\d+, '[^']*'`),
+		"tours":                          regexp.MustCompile(`(?m)^en: .*$`),
+	} {
+		files := []string{file}
+		if file == "tours" {
+			files = tours
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts := english.FindAllString(string(text), -1)
+			if len(texts) == 0 {
+				t.Errorf("%s has no English text", file)
+			}
+			for _, text := range texts {
+				for _, found := range avoided.FindAllString(question.ReplaceAllString(text, ""), -1) {
+					t.Errorf("%s has %q, which the glossary replaces", file, found)
+				}
+			}
+		}
+	}
+}
+
 // languagePages lists the English pages, without reports, which are not edited once they are dated.
 func languagePages(t *testing.T) []string {
 	t.Helper()

@@ -47,7 +47,7 @@ func TestPredictionsAreGraded(t *testing.T) {
 	b.clickText("#predict button", "Predict")
 	b.until("lab.playing && lab.tours.stop === 1")
 	b.click("#tour-next") // no patience
-	if got, want := b.graded(), "✓ Leader: 5; ✓ Epoch: 2; ✗ Messages: 9 · you said 12"; got != want {
+	if got, want := b.graded(), "✓ Leader: 5; ✓ Epoch: 2; ✗ Messages: 9 · your answer: 12"; got != want {
 		t.Errorf("graded %q, want %q", got, want)
 	}
 	b.shoot("lab-graded")

@@ -38,7 +38,7 @@ func TestAnIncidentOpensInTheLab(t *testing.T) {
 	}
 	b.until("document.querySelector('#tour-text').textContent.includes('No records of 4')")
 	eval[any](b, "lab.tours.go(lab.tours.current.stops.findLastIndex(x => x.text.en.startsWith('4 lost'))), 0")
-	b.until("/^4 lost the lead of epoch \\d+: its process ended/.test(document.querySelector('#tour-text').textContent)")
+	b.until("/^4 lost leadership, epoch \\d+: its process ended/.test(document.querySelector('#tour-text').textContent)")
 	if got := eval[string](b, "lab.model.states(lab.now).map(x => [x.condition, x.role, x.leader].join(' ')).join(', ')"); !strings.HasSuffix(got, "dead none ") {
 		t.Errorf("at that moment the members are: %s", got)
 	}

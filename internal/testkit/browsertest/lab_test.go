@@ -384,7 +384,7 @@ func TestExploringInTheLab(t *testing.T) {
 	b.choose("el.id === 'explore-run'", "document.querySelector('#explore-result').textContent.includes('all there are')")
 	b.until("document.querySelectorAll('#explore-map .dot').length === lab.explorer.reached.states && lab.explorer.reached.states > 10")
 	b.choose("el.closest('#explore-ways') && el.textContent.includes('3 crashes')", "document.querySelector('#explore-picture .member.dead .id')?.textContent === '3'")
-	b.until("[...document.querySelectorAll('#explore-ways button')].some(x => x.textContent.includes('sees that 3 has hung up'))")
+	b.until("[...document.querySelectorAll('#explore-ways button')].some(x => x.textContent.includes('sees that 3 has closed the connection'))")
 	b.until("document.querySelectorAll('#explore-path li').length === 2 && document.querySelectorAll('#explore-ways svg.thumb').length > 1")
 	for _, screen := range screens[:2] {
 		b.size(screen.width, screen.height, "light")

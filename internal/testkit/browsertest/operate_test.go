@@ -98,7 +98,7 @@ func TestTheDashboardOpensTheLab(t *testing.T) {
 	l.until(ready + " && lab.tours.current")
 	l.until("document.querySelector('#h-tour').textContent.startsWith('Incident of default') && document.querySelector('#tour-text').textContent.includes('No records of 4')")
 	eval[any](l, "lab.tours.go(lab.tours.current.stops.findLastIndex(x => x.text.en.startsWith('4 lost'))), 0")
-	l.until("/^4 lost the lead of epoch \\d+: the leader crashed\\.$/.test(document.querySelector('#tour-text').textContent)")
+	l.until("/^4 lost leadership, epoch \\d+: the leader crashed\\.$/.test(document.querySelector('#tour-text').textContent)")
 	eval[any](l, "lab.tours.go(1e9), lab.seek(lab.now + 500), 0")
 	l.until("lab.model.states(lab.now).map(x => [x.condition, x.role, x.leader].join(' ')).join(', ') === 'alive follows 3, alive follows 3, alive leads 3, dead none '")
 	if n := eval[int](l, "lab.model.flights.filter(f => f.kind === 'coordinator' && f.from === 2 && f.to === 0).length"); n < 1 {

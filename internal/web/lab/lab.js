@@ -329,7 +329,7 @@ class Lab {
       dot.style.background = this.model.leaderships.colour(x.epoch, x.leader)
       return dot
     }
-    if (!lead.length) replace(el, t('nobody'))
+    if (!lead.length) replace(el, t('noLeader'))
     else if (lead.length === 1) replace(el, swatch(lead[0]), t('oneLeader', lead[0]))
     else replace(el, lead.map(swatch), t('twoLeaders', { n: lead.length, list: lead.map(x => x.leader).join(', ') }))
   }
