@@ -35,6 +35,15 @@ func (m *elector) claim(why string) {
 	}
 }
 
+// claimAbove claims above a leadership that has ended, or asks for the leader if this member may not claim.
+func (m *elector) claimAbove(ended election.Token) {
+	if m.mayClaim() {
+		m.claim("above " + ended.String())
+	} else {
+		m.discover("its leadership was superseded")
+	}
+}
+
 // defersClaim reports whether a claim has to wait until a new process has been received.
 func (c *connections) defersClaim() bool {
 	c.claimDeferred = c.claimDeferred || c.replacing
@@ -185,9 +194,12 @@ func (m *elector) take(why string) {
 	m.save()
 }
 
-// preceded drops a claim that has just been written if a different member comes first, and reports whether
-// that member has become a candidate since the claim.
-func (m *elector) preceded() (overtaken bool) {
+// written decides about a claim whose Save has ended: it is withdrawn if that failed, and dropped if a different
+// member comes first. It reports whether that member has become a candidate since the claim.
+func (m *elector) written(err error) (overtaken bool) {
+	if err != nil {
+		m.withdraw()
+	}
 	next := m.tenure.Next()
 	if !m.tenure.Mine(next) || next.Above(m.disk.Writing()) || m.tenure.Live() { // live: it leads already
 		return false
@@ -197,6 +209,30 @@ func (m *elector) preceded() (overtaken bool) {
 		m.drop() // its turn comes when the present leader has stopped, or led
 	}
 	return overtaken
+}
+
+// withdraw gives up our claim, if there is any: this member is no candidate now. Members that wait
+// for it to lead receive that, and go on at once.
+func (m *elector) withdraw() {
+	mine := m.tenure.Mine(m.tenure.Next())
+	if mine {
+		if m.disk.Hung() {
+			m.disk.Drop(m.tenure.Next())
+		}
+		m.drop()
+		m.reconsider()
+	}
+	if !m.tenure.Leaderless() {
+		return
+	}
+	m.others(func(i int, peer *member) {
+		if peer.link {
+			m.send(i, &election.Message{Kind: election.ProbeReply, Token: m.tenure.Held(), Ended: m.tenure.Over(), Age: -1})
+		}
+	})
+	if mine {
+		m.step(election.Event{Kind: election.Withdrawn, Peer: m.cfg.Self.ID})
+	}
 }
 
 // overtaken reports whether a higher member has become a candidate while our claim was on its way

@@ -194,27 +194,6 @@ func (m *elector) reviewRefusals() {
 	}
 }
 
-// withdraw gives up our claim, if there is any: this member is no candidate now. Members that wait
-// for it to lead receive that, and go on at once.
-func (m *elector) withdraw() {
-	mine := m.tenure.Mine(m.tenure.Next())
-	if mine {
-		m.drop()
-		m.reconsider()
-	}
-	if !m.tenure.Leaderless() {
-		return
-	}
-	m.others(func(i int, peer *member) {
-		if peer.link {
-			m.send(i, &election.Message{Kind: election.ProbeReply, Token: m.tenure.Held(), Ended: m.tenure.Over(), Age: -1})
-		}
-	})
-	if mine {
-		m.step(election.Event{Kind: election.Withdrawn, Peer: m.cfg.Self.ID})
-	}
-}
-
 // resign steps down: this member is no candidate until a later leadership that lasted has ended.
 func (m *elector) resign() {
 	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {

@@ -220,16 +220,13 @@ func (m *elector) superseded(t election.Token, live bool) {
 	}
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.tenure.Drained(m.phaseWithoutLeader())
-	switch {
-	case !live && m.eligibility() == election.Eligible && !m.unacknowledged:
-		m.claim("above " + t.String())
-	case live:
-		m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
-		m.tenure.Supersede(t)
-		m.tellFollowers(t)
-	default:
-		m.discover("its leadership was superseded")
+	if !live {
+		m.claimAbove(t)
+		return
 	}
+	m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
+	m.tenure.Supersede(t)
+	m.tellFollowers(t)
 }
 
 // adopt makes t the leadership: lose the old, save, and when it is safe, announce. Its leader was
@@ -453,9 +450,8 @@ func (m *elector) saved(err error) {
 			m.note("cannot save", election.None, m.disk.Writing(), err.Error())
 		}
 		m.alarms.Set(timerSave, m.now.Add(saveRetry))
-		m.withdraw()
 	}
-	overtaken := m.preceded()
+	overtaken := m.written(err)
 	switch {
 	case m.tenure.Next().Defined() && m.tenure.Next().Above(m.disk.Writing()):
 		m.save()
@@ -481,9 +477,6 @@ func (m *elector) waited() {
 		m.note("cannot save", election.None, m.disk.Writing(), "the disk has not answered for T")
 	}
 	m.followUnsaved()
-	if m.tenure.Mine(m.tenure.Next()) {
-		m.disk.Drop(m.tenure.Next())
-	}
 	m.withdraw()
 }
 
