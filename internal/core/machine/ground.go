@@ -161,9 +161,6 @@ func (m *ground) note(what string, peer election.ID, t election.Token, why strin
 // Self is this member, as it ranks now.
 func (m *ground) Self() election.Rank { return m.cfg.Self }
 
-// Phase is what this member is doing.
-func (m *ground) Phase() tenure.Phase { return m.tenure.Phase() }
-
 // LeadsUntilItsWorkStops reports whether this member's leadership has ended, its work still runs, and
 // no higher leadership is the reason: no member leads meanwhile.
 func (m *ground) LeadsUntilItsWorkStops() bool {
