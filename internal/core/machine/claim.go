@@ -81,9 +81,10 @@ func (m *elector) inherits() bool {
 	switch {
 	case m.heir == election.None:
 		return false
-	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
+	case m.heir != m.cfg.Self.ID: // once it is unfit, missHeir ends the wait
+	case !m.mayClaim():
 		m.unclaimed(m.heir, "it is down, or stands no more", false)
-	case m.heir == m.cfg.Self.ID:
+	default:
 		m.disinherit()
 		m.take("the lead was left to it")
 	}
