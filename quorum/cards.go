@@ -179,26 +179,11 @@ func (c *cards) renumber(p *peer, number uint64) bool {
 	case number == 0 || number > election.MaxEpoch || c.roster.by(number) != nil || c.peerBy(number) != nil:
 		return false
 	case number < c.roster.Next:
-		c.void(p, number)
+		c.send(p, &election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
 		return false
 	}
 	p.number, p.acked, p.deferred, p.barred = number, 0, nil, false
 	return true
-}
-
-// void reports to a peer that its number was removed.
-func (c *cards) void(p *peer, number uint64) {
-	c.send(p, &election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
-}
-
-// dismiss voids the numbers of those learners that are on the list no longer. A newcomer whose log
-// is empty may have no other way to receive that. The cluster needs the vote of none of them.
-func (c *cards) dismiss(learners []uint64) {
-	for _, n := range learners {
-		if p := c.peerBy(n); p != nil && p.link && c.roster.by(n) == nil {
-			c.void(p, n)
-		}
-	}
 }
 
 // settleIn lets a member of the first start take part once enough members have noted its disk: no

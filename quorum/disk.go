@@ -162,12 +162,10 @@ func (c *Core) compact() {
 
 // reconfigure applies a change of the configuration to the roster.
 func (c *Core) reconfigure(cc *pb.ConfChangeV2, conf *pb.ConfState) {
-	learners := c.roster.conf.GetLearners()
 	if err := c.roster.change(cc, conf); err != nil {
 		c.halt(err)
 		return
 	}
-	c.dismiss(learners)
 	if c.term() != 0 {
 		c.warnEven()
 	}

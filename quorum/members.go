@@ -218,9 +218,10 @@ func (c *changes) joined(e election.Member) (goes bool) {
 	return false
 }
 
-// welcomed records the members that a newcomer may ask for its number.
+// welcomed records the members that a newcomer may ask for its number. It dials them until its log
+// has a list: the member through which it joins may be cut off from the others, or its disk may hang.
 func (c *changes) welcomed(list []election.Member) {
-	if c.node != nil {
+	if c.node != nil && len(c.roster.Seats) > 0 {
 		for _, m := range list {
 			if p := c.peer(m.ID); p != nil && !p.link {
 				c.sight(m.ID, m.Number, m.Address)
@@ -228,7 +229,7 @@ func (c *changes) welcomed(list []election.Member) {
 		}
 		return
 	}
-	if len(list) > 0 && c.seatAt.IsZero() {
+	if c.node == nil && len(list) > 0 && c.seatAt.IsZero() {
 		c.seatAt = c.now.Add(4 * c.t)
 	}
 	for _, m := range list {
