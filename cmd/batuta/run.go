@@ -107,8 +107,8 @@ func newGuardCommand(e cli.Env) *cobra.Command {
 	var dev string
 	cmd := &cobra.Command{
 		Use:     "guard",
-		Short:   "Guard the command of the \"batuta run\" that started it",
-		Example: "  (started by batuta run)",
+		Short:   "Guard the command of the \"batuta run\" or \"batuta vip\" that started it",
+		Example: "  (started by batuta run and batuta vip)",
 		Hidden:  true,
 		// Its settings are its starter's: neither file nor environment is read.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
@@ -432,7 +432,7 @@ func (r *runElection) notice() int {
 	return runner.NamedNotice
 }
 
-// lastTime is what the holder of an address has to give it back when its lease has
+// lastTime is what the holder of an address has to remove it when its lease has
 // ended, or the agent was killed. It needs a few milliseconds.
 const lastTime = 500 * time.Millisecond
 
@@ -447,11 +447,11 @@ device has the addresses, IPv4 or IPv6, and announces them again and again by gr
 or unsolicited neighbor advertisement. Clients need one address, and
 reach whichever machine leads.
 
-The addresses are given back before another member leads: on SIGTERM, when leadership ends,
+The addresses are removed before another member leads: on SIGTERM, when leadership ends,
 and when the device has no carrier. If batuta is killed or stuck, another process of it
 removes them; with --algorithm quorum before the lease ends.
-If all its processes are killed at once, the kernel takes them away within 5 s.
-What an earlier run has left is taken away at the start.
+If all its processes are killed at once, the kernel removes them within 5 s.
+What an earlier run has left is removed at the start.
 
 It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 		Example: `  # on each of two machines or more, their own addresses being 10.0.0.1, 10.0.0.2, …

@@ -23,9 +23,9 @@ func Check(c Config) error {
 	if err != nil {
 		return err
 	}
-	there, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	there, err := addressesOf(link)
 	if err != nil {
-		return fmt.Errorf("addresses of %s: %w", c.Dev, err)
+		return err
 	}
 	if err := c.own(there); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (c Config) own(there []netlink.Addr) error {
 			return (a.IP.To4() != nil) != p.Addr().Is4() || a.IP.IsLinkLocalUnicast()
 		})
 		if len(family) == 1 && family[0].Flags&unix.IFA_F_PERMANENT != 0 && family[0].IP.Equal(p.Addr().AsSlice()) {
-			return fmt.Errorf("address %s is the only one of %s, and is taken away while this machine does not lead: give an address that no machine has of its own", p, c.Dev)
+			return fmt.Errorf("address %s is the only one of %s, and is removed while this machine does not lead: give an address that no machine has of its own", p, c.Dev)
 		}
 	}
 	return nil
@@ -79,29 +79,45 @@ func capable(capability int) (bool, error) {
 	return data[capability/32].Effective&(1<<(capability%32)) != 0, nil
 }
 
-// Clear removes addresses that an earlier process has left: this machine no longer holds them.
-func Clear(c Config) error {
+// Clear removes addresses that an earlier process has left: this machine no longer holds them. A
+// device that does not exist has none.
+func Clear(c Config) (err error) {
 	link, err := find(c.Dev)
+	if _, none := errors.AsType[netlink.LinkNotFoundError](err); none {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	there, err := addressesOf(link)
 	if err != nil {
 		return err
 	}
-	there, err := netlink.AddrList(link, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("addresses of %s: %w", c.Dev, err)
-	}
 	for i := range there {
 		ip, _ := netip.AddrFromSlice(there[i].IP)
-		for _, p := range c.Addresses {
-			if ip.Unmap() != p.Addr() {
-				continue
-			}
+		if !slices.ContainsFunc(c.Addresses, func(p netip.Prefix) bool { return p.Addr() == ip.Unmap() }) {
+			continue
+		}
+		switch bad := netlink.AddrDel(link, &there[i]); {
+		case bad == nil:
 			c.Log.Warn("removed the floating address that an earlier holder had left", "address", there[i].IPNet, "dev", c.Dev)
-			if err := netlink.AddrDel(link, &there[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-				return fmt.Errorf("take %s away from %s: %w", there[i].IPNet, c.Dev, err)
-			}
+		case !errors.Is(bad, unix.EADDRNOTAVAIL) && !errors.Is(bad, unix.ENODEV):
+			err = errors.Join(err, fmt.Errorf("remove %s from %s: %w", there[i].IPNet, c.Dev, bad))
 		}
 	}
-	return nil
+	return err
+}
+
+// addressesOf returns the addresses of a device. The kernel interrupts a list that changes while it is read.
+func addressesOf(link netlink.Link) (there []netlink.Addr, err error) {
+	for range 100 {
+		if there, err = netlink.AddrList(link, netlink.FAMILY_ALL); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("addresses of %s: %w", link.Attrs().Name, err)
+	}
+	return there, nil
 }
 
 // Hold adds the addresses, announces them, and keeps them until ctx ends: then it returns nil. It
@@ -203,7 +219,7 @@ func (h *holder) remove() (err error) {
 	for _, p := range h.Addresses {
 		bad := netlink.AddrDel(h.link, h.address(p))
 		if bad != nil && !errors.Is(bad, unix.EADDRNOTAVAIL) && !errors.Is(bad, unix.ENODEV) {
-			err = errors.Join(err, fmt.Errorf("take %s away from %s: %w", p, h.Dev, bad))
+			err = errors.Join(err, fmt.Errorf("remove %s from %s: %w", p, h.Dev, bad))
 		}
 	}
 	h.Log.Info("has the floating address no longer", "address", h.Addresses, "dev", h.Dev)

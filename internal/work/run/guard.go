@@ -270,8 +270,8 @@ func (g *guard) checkTime(at instant) {
 	}
 }
 
-// look checks which processes have ended, and reports when nothing of the command runs. It reports
-// first, since the rest may take time.
+// look checks which processes have ended. When nothing of the command runs, it removes what the
+// command has left, and then reports the end.
 func (g *guard) look() {
 	if g.group == nil {
 		return

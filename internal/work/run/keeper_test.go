@@ -366,6 +366,19 @@ func TestAGuardRemovesWhatAKilledCommandLeft(t *testing.T) {
 	}
 }
 
+// What a guard cannot remove may be there when another member leads: it attests nothing.
+func TestAGuardThatCannotRemoveAttestsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	missing := filepath.Join(t.TempDir(), "missing")
+	r := beginRun(t, ample, &Command{Argv: f.argv("exit=0"), Env: os.Environ(), Grace: long}, &guardedRun{factory: f, clears: []string{missing}})
+	f.Next()
+	r.wait()
+	if why := r.keeper.Bars(); !strings.Contains(why, missing) {
+		t.Errorf("it attests: what it reports is %q", why)
+	}
+}
+
 func TestALastTimeWithoutTheStarter(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
