@@ -79,7 +79,8 @@ export class Circle {
   #nodes(model) {
     this.nodes.textContent = ''
     const next = i => this.places[(i + 1) % this.places.length]
-    const near = Math.max(this.r, Math.min(52, ...this.places.map((p, i) => Math.hypot(p.x - next(i).x, p.y - next(i).y) / 2 || 52))) // for a finger
+    const finger = this.big ? 64 : 52 // the circle of a lecture is smaller on a phone
+    const near = Math.max(this.r, Math.min(finger, ...this.places.map((p, i) => Math.hypot(p.x - next(i).x, p.y - next(i).y) / 2 || finger)))
     this.members = model.members.map((m, i) => {
       const { x, y } = this.places[i], r = this.r
       const ring = s('circle', { r, class: 'body' })
