@@ -15,7 +15,16 @@ func (d *Detector) Lead(now time.Time) {
 // CountFrom notes that no beat that left before at could be acknowledged.
 func (d *Detector) CountFrom(at time.Time) { d.ackedAt = at }
 
-// Beat notes that a leader's beat, or its announcement, leaves now.
+// Announce notes that a leader's announcement leaves now. Members acknowledge beats only. The first
+// beat leaves at once where its acknowledgement, a heartbeat later, could take longer than is borne.
+func (d *Detector) Announce(now time.Time) {
+	d.Beat(now)
+	if d.timing.Heartbeat+2*d.timing.TMax > d.timing.Bears() {
+		d.beatAt = now
+	}
+}
+
+// Beat notes that a leader's beat leaves now.
 func (d *Detector) Beat(now time.Time) { d.beatAt = now.Add(d.timing.Heartbeat) }
 
 // BeatAt returns when the next beat is due.

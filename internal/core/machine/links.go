@@ -62,7 +62,7 @@ func (m *crew) takeLead() {
 	if m.cfg.NoDetector {
 		return
 	}
-	m.detector.Beat(m.now)
+	m.detector.Announce(m.now)
 	m.alarms.Wake(m.now)
 }
 
