@@ -294,6 +294,9 @@ func (m *Machine) watch() {
 		m.watchLeader()
 	}
 	m.ping()
+	if !m.nextCorrection.IsZero() {
+		m.correctRank()
+	}
 	m.watchRelays()
 	m.dialAll()
 	m.notifyRemoved()

@@ -114,8 +114,9 @@ func (m *listing) forgetStrangers() {
 
 // membership is this member's own state on the members' lists.
 type membership struct {
-	place    place
-	nextPull time.Time // not before is anyone asked for its list
+	place          place
+	nextPull       time.Time // not before is anyone asked for its list
+	nextCorrection time.Time // not before is this member's priority on the list corrected
 }
 
 // place is this member's own state.
@@ -214,6 +215,20 @@ func (m *listing) ranked(e election.Member) {
 		m.rank()
 		m.reconsiderRank()
 	default:
+		m.correctRank()
+	}
+}
+
+// correctRank puts the priority of this process on the list again, once within T: a second process
+// with this id would correct it in turn, as fast as their messages travel.
+func (m *listing) correctRank() {
+	e, _ := m.Entry(m.cfg.Self.ID)
+	switch {
+	case e.Departure != election.Present || e.Pinned || e.Priority == m.cfg.Self.Priority:
+	case m.now.Before(m.nextCorrection):
+		m.alarms.Wake(m.nextCorrection)
+	default:
+		m.nextCorrection = m.now.Add(m.cfg.Timing.T())
 		e.Priority = m.cfg.Self.Priority
 		m.change(e)
 	}
