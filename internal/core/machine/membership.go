@@ -415,13 +415,14 @@ func (m *listing) noticeLink(ev election.Event) {
 
 // removedBy: a member that we have removed has removed us. A member that receives further members
 // leaves it to them, which know of the first of the removals. Of two without further members the
-// lower ends, and takes its own removal back: exactly one of them is left.
+// one with the lower id ends, and takes its own removal back: exactly one of them is left. Their
+// ranks decide nothing, because each may not have received the priority of the other.
 func (m *listing) removedBy(id election.ID, tombstone election.Member) {
 	other, ok := m.Entry(id)
-	if !ok || other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || !other.Above(m.cfg.Self) {
+	if !ok || other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || other.ID.Compare(m.cfg.Self.ID) < 0 {
 		return
 	}
-	m.note("yields", id, election.Token{}, "each has removed the other, and it ranks higher")
+	m.note("yields", id, election.Token{}, "each has removed the other, and its id is higher")
 	m.gives(true)
 	other.Departure = election.Present
 	m.change(other)
