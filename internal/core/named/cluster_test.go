@@ -45,7 +45,8 @@ type tester struct {
 	most     int // that have begun in a step
 	replies  []Reply
 
-	stepsDown int // how often it was asked to
+	stepsDown int         // how often it was asked to
+	received  election.ID // the sender of the last frame, as its core receives that
 }
 
 const beatTime = 100 * time.Millisecond
@@ -116,6 +117,8 @@ func (m *tester) Deadline() (time.Time, bool) { return m.nextBeat, !m.nextBeat.I
 // Step is that of the member's own core.
 func (m *tester) Step(now time.Time, ev election.Event) (out []election.Action) {
 	switch {
+	case ev.Kind == election.Woke && ev.Peer != election.None:
+		m.received = ev.Peer
 	case ev.Kind == election.Resigned, ev.Kind == election.Transfer:
 		m.stepsDown++
 		for _, id := range m.ids {

@@ -8,6 +8,16 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
+// A frame of named elections shows the core of its receiver that the sender's link works.
+func TestAFrameIsReceivedFromItsSender(t *testing.T) {
+	c := newLedCluster(t, 2, "2", 1)
+	for id, sender := range map[election.ID]election.ID{"1": "2", "2": "1"} {
+		if got := c.members[id].received; got != sender {
+			t.Errorf("the core of %s has received frames of %q, want %s", id, got, sender)
+		}
+	}
+}
+
 // A member that hears no coordinator shows the others' leads for as long as one lasts, and nobody
 // after that, until a coordinator tells what is so.
 func TestWithoutACoordinatorNobodyIsShown(t *testing.T) {
