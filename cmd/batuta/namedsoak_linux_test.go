@@ -39,7 +39,7 @@ func TestNamedElectionsAreLedThroughRandomFaults(t *testing.T) {
 	c := newCrew(t, 3, slices.Concat(rollQuorum, sharpTimes, []string{"--elections-file", file, "--events", "off"}))
 	c.dir, c.verb, c.command = dir, "agent", []string{}
 	witnesses := map[string]*witness{}
-	processes := stalltest.StartProcesses(t, func() *exec.Cmd {
+	processes := stalltest.StartProcesses(t, 20*time.Millisecond, func() *exec.Cmd {
 		return &exec.Cmd{Path: os.Args[0], Args: []string{"idler"}} // of the same file as the work
 	})
 	var lines []string

@@ -20,8 +20,8 @@ type Processes struct {
 	held  []stall
 }
 
-// StartProcesses begins to measure, by processes that run until they are killed.
-func StartProcesses(t testing.TB, process func() *exec.Cmd) *Processes {
+// StartProcesses begins to measure, by processes that run until they are killed, with that pause between two.
+func StartProcesses(t testing.TB, pause time.Duration, process func() *exec.Cmd) *Processes {
 	p, done, over := &Processes{began: time.Now()}, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -35,7 +35,7 @@ func StartProcesses(t testing.TB, process func() *exec.Cmd) *Processes {
 			select {
 			case <-done:
 				return
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(pause):
 			}
 		}
 	}()

@@ -27,7 +27,7 @@ func TestHeldProcesses(t *testing.T) {
 			t.Errorf("from %d to %d: %d ms, want %d", test.from, test.to, got, test.held)
 		}
 	}
-	watch := StartProcesses(t, func() *exec.Cmd { return exec.Command("sleep", "60") })
+	watch := StartProcesses(t, time.Millisecond, func() *exec.Cmd { return exec.Command("sleep", "60") })
 	for i := 0; i < 3; {
 		watch.mu.Lock()
 		if !watch.began.Equal(began) {
