@@ -101,14 +101,14 @@ func newRunCommand(e cli.Env) *cobra.Command {
 	return cmd
 }
 
-// newGuardCommand is what "batuta run" and "batuta vip" start. For the latter it removes the addresses of
-// a holder that was killed.
+// newGuardCommand is what "batuta run", "batuta lock" and "batuta vip" start. For the last it removes
+// the addresses of a holder that was killed.
 func newGuardCommand(e cli.Env) *cobra.Command {
 	var dev string
 	cmd := &cobra.Command{
 		Use:     "guard",
-		Short:   "Guard the command of the \"batuta run\" or \"batuta vip\" that started it",
-		Example: "  (started by batuta run and batuta vip)",
+		Short:   "Guard the command of the batuta process that started it",
+		Example: "  (started by batuta run, batuta lock and batuta vip)",
 		Hidden:  true,
 		// Its settings are its starter's: neither file nor environment is read.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },

@@ -88,7 +88,7 @@ func haveAddress(t *testing.T, machines []*netlink.Handle, want netip.Addr) (lis
 	return list
 }
 
-// signal signals the process of batuta on machine i whose subcommand that is.
+// signal signals the process of batuta on machine i that runs a subcommand.
 func (l *lan) signal(i int, subcommand string, s syscall.Signal) {
 	l.t.Helper()
 	for _, pid := range l.all(i) {

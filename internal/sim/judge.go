@@ -105,7 +105,8 @@ func (p *process) goes() bool {
 }
 
 // estranged reports whether two processes have removed each other, and have no further live member
-// on their lists. That with the lower id must end. It detects that when it leads, which takes a working disk.
+// on their lists. That with the lower id must end. It detects that when it leads, which takes a
+// working disk.
 func (w *judge) estranged(a, b *process) bool {
 	lower := a
 	if a.rank.ID.Compare(b.rank.ID) > 0 {

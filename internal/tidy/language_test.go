@@ -94,8 +94,8 @@ func TestLanguageIsMeasured(t *testing.T) {
 	}
 }
 
-// TestLanguageOfTheLab has the English texts of the lab and its tours use none of the avoided words. Who is
-// permitted in a question.
+// TestLanguageOfTheLab has the English texts of the lab and its tours use none of the avoided words. A
+// question may use the pronoun for persons.
 func TestLanguageOfTheLab(t *testing.T) {
 	tours, err := filepath.Glob("internal/web/lab/tours/*.txt")
 	if err != nil || len(tours) == 0 {

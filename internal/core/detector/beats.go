@@ -19,10 +19,13 @@ func (d *Detector) CountFrom(at time.Time) { d.ackedAt = at }
 // beat leaves at once where its acknowledgement, a heartbeat later, could take longer than is borne.
 func (d *Detector) Announce(now time.Time) {
 	d.Beat(now)
-	if d.timing.Heartbeat+2*d.timing.TMax > d.timing.Bears() {
+	if d.nextAnswer() > d.timing.Bears() {
 		d.beatAt = now
 	}
 }
+
+// nextAnswer is how long the acknowledgement of the next beat may take.
+func (d *Detector) nextAnswer() time.Duration { return d.timing.Heartbeat + 2*d.timing.TMax }
 
 // Beat notes that a leader's beat leaves now.
 func (d *Detector) Beat(now time.Time) { d.beatAt = now.Add(d.timing.Heartbeat) }
@@ -46,7 +49,7 @@ func (d *Detector) Unheard(now time.Time) bool {
 
 // UnheardAt returns until when an acknowledgement must arrive.
 func (d *Detector) UnheardAt() time.Time {
-	return d.Excuse(d.ackedAt.Add(max(d.timing.Bears(), 2*d.timing.TMax+d.timing.Heartbeat)))
+	return d.Excuse(d.ackedAt.Add(max(d.timing.Bears(), d.nextAnswer())))
 }
 
 // TakeBeat notes a heartbeat of the leader, to be acknowledged by its stamp.

@@ -195,8 +195,8 @@ func (m *elector) take(why string) {
 	m.save()
 }
 
-// written decides about a claim whose Save has ended: it is withdrawn if that failed, and dropped if a different
-// member comes first. It reports whether that member has become a candidate since the claim.
+// written decides about a claim after its Save has ended: it is withdrawn if that failed, and dropped
+// if a different member comes first. It reports whether that member has become a candidate since the claim.
 func (m *elector) written(err error) (overtaken bool) {
 	if err != nil {
 		m.withdraw()
@@ -212,7 +212,7 @@ func (m *elector) written(err error) (overtaken bool) {
 	return overtaken
 }
 
-// withdraw gives up our claim, if there is any: this member is no candidate now. Members that wait
+// withdraw ends our claim, if there is any: this member is no candidate now. Members that wait
 // for it to lead receive that, and go on at once.
 func (m *elector) withdraw() {
 	mine := m.tenure.Mine(m.tenure.Next())
