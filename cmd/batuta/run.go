@@ -117,11 +117,10 @@ func newGuardCommand(e cli.Env) *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, addresses []string) error {
 		var clear func() error
 		if len(addresses) > 0 {
-			c, err := vipConfig(dev, addresses)
+			c, err := vipConfig(e, dev, addresses)
 			if err != nil {
 				return err
 			}
-			c.Log = slog.New(slog.NewTextHandler(e.Stderr, nil))
 			clear = func() error { return vip.Clear(c) }
 		}
 		_, err := runner.Guard(clear)
@@ -468,14 +467,13 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 	f.register(cmd.Flags())
 	registerDev(cmd, &dev)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := vipConfig(dev, args)
+		c, err := vipConfig(e, dev, args)
 		if err != nil {
 			return err
 		}
 		if err := vip.Check(c); err != nil {
 			return cli.Exit(cli.Usage, err)
 		}
-		c.Log = slog.New(slog.NewTextHandler(e.Stderr, nil))
 		self, err := os.Executable()
 		if err != nil {
 			return err
@@ -493,7 +491,7 @@ func registerDev(cmd *cobra.Command, dev *string) {
 	cmd.Flags().StringVar(dev, "dev", "", "`NAME` of the network device, such as eth0")
 }
 
-func vipConfig(dev string, args []string) (c vip.Config, err error) {
+func vipConfig(e cli.Env, dev string, args []string) (c vip.Config, err error) {
 	if dev == "" {
 		return c, cli.Usagef("on which network device? add --dev, as in: batuta vip %s --dev eth0", strings.Join(args, " "))
 	}
@@ -501,7 +499,7 @@ func vipConfig(dev string, args []string) (c vip.Config, err error) {
 	if addresses, err = vip.Parse(args); err != nil {
 		return c, cli.Exit(cli.Usage, err)
 	}
-	return vip.Config{Addresses: addresses, Dev: dev}, nil
+	return vip.Config{Addresses: addresses, Dev: dev, Log: slog.New(slog.NewTextHandler(e.Stderr, nil))}, nil
 }
 
 // newHoldAddressCommand is what "batuta vip" runs while it leads.
@@ -526,10 +524,10 @@ func newHoldAddressCommand(e cli.Env) *cobra.Command {
 }
 
 func holdAddress(ctx context.Context, e cli.Env, dev string, args []string) error {
-	c, err := vipConfig(dev, args)
+	c, err := vipConfig(e, dev, args)
 	if err != nil {
 		return err
 	}
-	c.Log = slog.New(slog.NewTextHandler(e.Stderr, nil)).With("token", os.Getenv("BATUTA_TOKEN"))
+	c.Log = c.Log.With("token", os.Getenv("BATUTA_TOKEN"))
 	return vip.Hold(ctx, c)
 }
