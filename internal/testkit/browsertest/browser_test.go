@@ -150,23 +150,31 @@ func (b *tab) do(actions ...chromedp.Action) {
 // eval gives what a script in the page comes to, a promise's value too.
 func eval[T any](b *tab, script string) (v T) {
 	b.Helper()
-	await := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
-	if err := chromedp.Run(b.ctx, chromedp.Evaluate(script, &v, await)); err != nil {
+	v, err := try[T](b, script)
+	if err != nil {
 		b.Fatalf("%s: %v", script, err)
 	}
 	return v
 }
 
-// until waits for a script to give true.
+func try[T any](b *tab, script string) (v T, err error) {
+	await := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	err = chromedp.Run(b.ctx, chromedp.Evaluate(script, &v, await))
+	return v, err
+}
+
+// until waits for a script to give true. A script fails while a page replaces another.
 func (b *tab) until(script string) {
 	b.Helper()
-	for began := time.Now(); time.Since(began) < time.Minute; {
-		if eval[bool](b, "Boolean("+script+")") {
+	var ok bool
+	var err error
+	for began := time.Now(); time.Since(began) < time.Minute && b.ctx.Err() == nil; {
+		if ok, err = try[bool](b, "Boolean("+script+")"); ok && err == nil {
 			return
 		}
 		time.Sleep(15 * time.Millisecond)
 	}
-	b.Fatalf("it never came to be: %s; the page says: %s", script, eval[string](b, "document.body.innerText.replace(/\\s+/g, ' ').slice(0, 600)"))
+	b.Fatalf("it never came to be: %s: %v; the page says: %s", script, err, eval[string](b, "document.body.innerText.replace(/\\s+/g, ' ').slice(0, 600)"))
 }
 
 // size sets the window, which is touched if it is a phone's, and whether the user likes it dark.
