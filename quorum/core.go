@@ -341,7 +341,7 @@ func (c *Core) preempt() {
 		return // while the members change, the best may be the member that is removed
 	}
 	if best := c.better(c.healthy); best != nil {
-		c.note("makes way for", best.rank.ID, c.view, "it outranks this member and has been there for 2·T")
+		c.note("yields to", best.rank.ID, c.view, "it outranks this member and has been there for 2·T")
 		c.leave(best.number, "a higher-ranked member is there")
 	}
 }

@@ -196,7 +196,7 @@ func (c *Core) reseat() {
 		}
 	}
 	if c.removed() && !c.halted {
-		c.note("is removed", election.None, c.view, "it goes once more than half of those who vote know")
+		c.note("is removed", election.None, c.view, "it stops once a majority has recorded it")
 		c.tellCommitted(c.Standing())
 		c.askWhoKnows()
 	}

@@ -182,7 +182,7 @@ func (c *Core) end(cause election.Cause, why string) {
 	if c.leads() {
 		c.unview(cause)
 	}
-	c.note("gives up", election.None, c.leadership(), why)
+	c.note("steps down", election.None, c.leadership(), why)
 	to := raft.None
 	if resigns {
 		to = c.successor()

@@ -181,7 +181,7 @@ func (c *changes) reap() {
 	id, before := c.reaper.Due(), c.proposed
 	if id != election.None && c.leads() {
 		if c.propose(change{Remove: true, ID: id}); c.proposed.After(before) { // otherwise later, if it is still away
-			c.note("reaps", id, c.view, "it has been away for "+c.cfg.ReapAfter.String())
+			c.note("reaps", id, c.view, "it has been absent for "+c.cfg.ReapAfter.String())
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (c *changes) askAgain() {
 	if i := c.random.IntN(len(c.peers) + 1); i < len(c.peers) {
 		to = c.peers[i].rank.ID
 	}
-	c.note("asks again", to, election.Token{}, "it was let in, and has got no number")
+	c.note("asks again", to, election.Token{}, "it was admitted and has no number")
 	c.do(election.Action{Kind: election.Rejoin, To: to})
 }
 

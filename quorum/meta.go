@@ -37,7 +37,7 @@ func (c *gossip) metaFrom(p *peer, m *election.Message) bool {
 // them through the digest.
 func (c *gossip) learned(news []election.Meta) {
 	for _, e := range news {
-		c.note("learns", e.ID, election.Token{}, "what it tells of itself")
+		c.note("learns", e.ID, election.Token{}, "its metadata")
 		c.do(election.Action{Kind: election.Learn, Member: e.ID, Meta: e.Pairs})
 	}
 	if !slices.ContainsFunc(news, func(e election.Meta) bool { return e.ID == c.cfg.Self.ID }) {

@@ -482,7 +482,7 @@ func (c *crew) visit(rank election.Rank) *peer {
 		c.do(election.Action{Kind: election.Hangup, To: rank.ID})
 		return nil
 	}
-	c.note("lets in", rank.ID, c.view, "it may be newer than this member's log")
+	c.note("admits", rank.ID, c.view, "it may be newer than this member's log")
 	c.peers = append(c.peers, peer{rank: rank, guest: true})
 	slices.SortFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
 	return c.peer(rank.ID)

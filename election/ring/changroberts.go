@@ -85,7 +85,7 @@ func (c *ChangRoberts) electionFrom(m *election.Message, out election.Actions) {
 		c.cameHome(m, participant, out)
 	case c.skips(home, out), c.astray(m, out):
 		c.meet(m, out)
-		c.restart(c, "its candidate is gone", out)
+		c.restart(c, "its candidate is down or removed", out)
 	default:
 		c.compare(m, participant, out)
 	}

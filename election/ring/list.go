@@ -97,7 +97,7 @@ func (l *List) electionFrom(m *election.Message, out election.Actions) {
 	case l.newer(m.Round):
 		l.join(m.Round, out)
 		if l.skips(m.Round.Initiator, out) {
-			l.restart(l, "its initiator is gone", out)
+			l.restart(l, "its initiator is down or removed", out)
 			return
 		}
 		l.sendElection(withOwn(m.Ring, out), m.Stamp, m.Hops-1, out)
@@ -166,7 +166,7 @@ func (l *List) coordinatorFrom(m *election.Message, out election.Actions) {
 	case winner.ID == out.Self().ID:
 		l.decideOn(m.Ring, out)
 	case l.skips(winner.ID, out):
-		l.restart(l, "the winner is gone", out)
+		l.restart(l, "the winner is down or removed", out)
 	default:
 		l.await(out)
 		l.send(*m, m.Hops-1, out)

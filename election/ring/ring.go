@@ -74,7 +74,7 @@ type algorithm interface {
 
 func (r *ring) step(a algorithm, ev election.Event, out election.Actions) {
 	if r.mend(out) && r.phase == participating {
-		r.restart(a, "its successor is gone", out)
+		r.restart(a, "its successor is down or removed", out)
 	}
 	switch ev.Kind {
 	case election.Started, election.LeaderLost, election.Campaign:
@@ -97,7 +97,7 @@ func (r *ring) step(a algorithm, ev election.Event, out election.Actions) {
 		}
 	case election.Withdrawn:
 		if ev.Peer == out.Self().ID {
-			r.restart(a, "it cannot take its lead", out) // the round that it won is void
+			r.restart(a, "it cannot take leadership", out) // the round that it won is void
 		}
 	}
 }

@@ -31,7 +31,7 @@ expect leader 2
 	fmt.Println(err)
 	// Output:
 	// [1.004s] 2 leads epoch=2
-	// [1.007s] 1 adopts 2 epoch=2 (it says so)
+	// [1.007s] 1 adopts 2 epoch=2 (it announced itself)
 	// [1.008s] 1 follows 2 epoch=2
 	// <nil>
 }

@@ -138,7 +138,7 @@ func (w *story) transfer(p *process, to election.ID) {
 
 // tells applies a user's request that p publish metadata.
 func (w *story) tells(p *process, word string) {
-	w.note(p, "tells of itself", word)
+	w.note(p, "publishes metadata", word)
 	if p.condition != scenario.Alive {
 		return
 	}

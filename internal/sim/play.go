@@ -212,7 +212,7 @@ func (w *story) strike(step *scenario.Step) error {
 	case scenario.Suspect, scenario.Trust:
 		at, of := w.bySlot(step.Members[0]), step.Members[1]
 		kind := map[scenario.Verb]election.EventKind{scenario.Suspect: election.PeerDown, scenario.Trust: election.PeerUp}[step.Do]
-		w.note(at, map[scenario.Verb]string{scenario.Suspect: "is told that it is down:", scenario.Trust: "is told that it is up:"}[step.Do], string(of))
+		w.note(at, map[scenario.Verb]string{scenario.Suspect: "is notified that it is down:", scenario.Trust: "is notified that it is up:"}[step.Do], string(of))
 		w.step(at, &election.Event{Kind: kind, Peer: of})
 	default:
 		for _, id := range step.Members {

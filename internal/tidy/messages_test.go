@@ -3,11 +3,7 @@ package tidy
 import (
 	"go/ast"
 	"go/token"
-	"io/fs"
-	"os"
-	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,16 +17,15 @@ var (
 	// kitText is what tests import.
 	kitText = regexp.MustCompile(`^(electiontest|internal/work/run/runtest|compat/boss/internal|batutatest)/`)
 	clause  = regexp.MustCompile(`[.:;]\s`)
-	verb    = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z]`)
 )
 
-// TestMessages holds messages to the words of TestLanguage. Exceptions are the reasons of a trace, which recorded
-// traces and the pages' translations have, and statements of SQL and Redis, whose column is named beat.
+// TestMessages holds messages, and what members do and why in a trace, to the words of TestLanguage. Exceptions
+// are statements of SQL and Redis, whose column is named beat.
 func TestMessages(t *testing.T) {
-	traces, checked := recordedTraces(t), 0
+	checked := 0
 	for _, m := range messages(t) {
 		checked++
-		if wrong := wrongMessage(m.text); wrong != "" && (m.strict || !traces.has(m.text)) {
+		if wrong := wrongMessage(m.text); wrong != "" {
 			t.Errorf("%s: %q: %s", m.file, m.text, wrong)
 		}
 	}
@@ -54,9 +49,6 @@ func TestMessagesAreChecked(t *testing.T) {
 			t.Errorf("%q: %q", text, wrong)
 		}
 	}
-	if traces := recordedTraces(t); !traces.has("it won the contest") || traces.has("%d members won it") {
-		t.Error("a reason of a trace is not distinguished from a message")
-	}
 }
 
 // wrongMessage gives what is wrong with the words of a message.
@@ -72,14 +64,7 @@ func wrongMessage(text string) string {
 	return ""
 }
 
-// A message is strict if it is that of an error or of a log, which no trace excuses.
-type message struct {
-	file, text string
-	strict     bool
-}
-
-// makers are the functions whose text is that of an error or of a log.
-var makers = []string{"New", "Errorf", "Debug", "Info", "Warn", "Error"}
+type message struct{ file, text string }
 
 // messages lists the texts of more than one word, without those of several lines, which are help, and statements.
 func messages(t *testing.T) (list []message) {
@@ -88,18 +73,12 @@ func messages(t *testing.T) (list []message) {
 		if !messageText.MatchString(file) || kitText.MatchString(file) {
 			continue
 		}
-		var strict []ast.Expr
 		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(makers, f.Sel.Name) {
-					strict = append(strict, n.Args...)
-				}
-			case *ast.BasicLit:
-				text, _ := strconv.Unquote(n.Value)
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				text, _ := strconv.Unquote(lit.Value)
 				several := strings.Contains(strings.TrimSuffix(text, "\n"), "\n")
-				if n.Kind == token.STRING && strings.Contains(strings.TrimSpace(text), " ") && !several && !isStatement(file, text) {
-					list = append(list, message{file, text, slices.Contains(strict, ast.Expr(n))})
+				if strings.Contains(strings.TrimSpace(text), " ") && !several && !isStatement(file, text) {
+					list = append(list, message{file, text})
 				}
 			}
 			return true
@@ -111,36 +90,4 @@ func messages(t *testing.T) (list []message) {
 // isStatement reports whether a text is a statement for a server.
 func isStatement(file, text string) bool {
 	return strings.HasPrefix(file, "engines/") && regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|CREATE|WHERE|redis\.call)\b`).MatchString(text)
-}
-
-// traces are the recorded traces, in one text.
-type traces string
-
-// has reports whether a recorded trace has what a text prints.
-func (all traces) has(text string) bool {
-	for _, part := range verb.Split(text, -1) {
-		if part = strings.TrimSpace(part); strings.Contains(part, " ") {
-			return strings.Contains(string(all), part)
-		}
-	}
-	return false
-}
-
-func recordedTraces(t *testing.T) traces {
-	t.Helper()
-	var all strings.Builder
-	for _, dir := range []string{"election", "quorum", "internal/sim"} {
-		err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || path.Ext(name) != ".txt" {
-				return err
-			}
-			text, err := os.ReadFile(path.Join(dir, name))
-			all.Write(text)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return traces(all.String())
 }

@@ -17,7 +17,7 @@ func TestEachCauseIsExplained(t *testing.T) {
 		{"1", "silent", "suspects", "silent for 600ms", "no heartbeat arrived for 600 ms"},
 		{"1", "silent", "suspects", "", "no heartbeat arrived in time"},
 		{"3", "resigned", "loses", "resigned: it hands over to 2", "it handed over to 2"},
-		{"1", "resigned", "loses", "resigned: it says so", "it resigned or handed over"},
+		{"1", "resigned", "loses", "resigned: it announced its end", "it resigned or handed over"},
 		{"1", "superseded", "loses", "superseded: a higher token 9:2", "2 leads under a higher epoch, 9"},
 		{"1", "superseded", "loses", "superseded: a higher token 9:3", "a higher epoch began"},
 		{"1", "stalled", "stalled", "for 1.592s", "the process of 1 stalled for 1.6 s"},

@@ -83,10 +83,10 @@ func (m *elector) inherits() bool {
 		return false
 	case m.heir != m.cfg.Self.ID: // once it is unfit, missHeir ends the wait
 	case !m.mayClaim():
-		m.unclaimed(m.heir, "it is down, or stands no more", false)
+		m.unclaimed(m.heir, "it is down or no longer a candidate", false)
 	default:
 		m.disinherit()
-		m.take("the lead was left to it")
+		m.take("leadership was handed over to it")
 	}
 	return true
 }
@@ -135,7 +135,7 @@ func (m *claimant) pollsHigher() bool {
 			m.polls(m.now)
 		}
 		peer.polled, asks = true, true
-		m.note("sounds", peer.ID, election.Token{}, "it may claim, too")
+		m.note("probes", peer.ID, election.Token{}, "it may claim, too")
 		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 		m.alarms.Set(timerPoll, m.now.Add(m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax))
 	}
@@ -244,7 +244,7 @@ func (m *claimant) overtaken() (yes bool) {
 		peer := &m.members[i]
 		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
 			peer.gaveTurn, yes = true, true
-			m.note("yields", peer.ID, m.tenure.Next(), "it stands since we claim")
+			m.note("yields to", peer.ID, m.tenure.Next(), "it became a candidate after this claim")
 		}
 	}
 	return yes

@@ -121,7 +121,7 @@ func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string
 	case m.tenure.LedBy(id):
 		m.loseLeader(cause, certain, why)
 	case m.tenure.Next().Leader.ID == id:
-		m.abandon("its leader is gone before it was saved")
+		m.abandon("its leader was lost before it was saved")
 	case m.tenure.Held().Leader.ID == id && certain:
 		m.tenure.EndIsCertain()
 	}
@@ -133,7 +133,7 @@ func (m *watcher) watchFollowers() {
 	}
 	if m.tenure.Leading() && m.detector.Unheard(m.now) && !m.relinking() {
 		m.claimsOnlyAnswered()
-		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+bears(m.cfg.Timing), "nobody hears it")
+		m.giveUp(election.CauseSilent, "it receives from members, but none has acknowledged for "+bears(m.cfg.Timing), "no member acknowledges it")
 	}
 }
 
@@ -169,7 +169,7 @@ func (m *watcher) suspect() {
 	})
 	m.alarms.Set(timerVouch, m.now.Add(m.longestAnswer(m.now)))
 	if !m.anyAwaited() {
-		m.unvouched("there is nobody to ask")
+		m.unvouched("there is no member to ask")
 	}
 }
 
@@ -236,7 +236,7 @@ func (m *watcher) unanswered(i int) {
 func (m *watcher) endIfAllReplied() {
 	m.endDiscoveryIfAllReplied()
 	if m.detector.Suspected() && !m.anyAwaited() {
-		m.unvouched("nobody vouches for it")
+		m.unvouched("no member confirms it")
 	}
 }
 
@@ -260,7 +260,7 @@ func (m *watcher) probeReplied(from int, msg *election.Message) {
 	case c == 0 && m.tenure.Leading() && msg.Ended:
 		m.superseded(msg.Token, false)
 	case (c == 0 && m.tenure.Live() || m.tenure.Continues(msg)) && msg.Ended && msg.Token.Leader.ID == peer:
-		m.leaderEnds(msg, "it says that it has ended")
+		m.leaderEnds(msg, "it replied that it has ended")
 	case !fresh || !known || m.tenure.Mine(msg.Token) || !msg.Token.Defined():
 	case c < 0:
 		m.outbid(msg.Token, m.me)
@@ -272,7 +272,7 @@ func (m *watcher) probeReplied(from int, msg *election.Message) {
 		m.vouched(peer, msg.Age)
 	case m.givesWay(msg.Token, m.now):
 	case (c > 0 || c == 0 && !m.tenure.Certain()) && msg.Token.Above(m.tenure.Next()):
-		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
+		m.adopt(msg.Token, string(peer)+" confirms it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}
 	if _, listed := m.Entry(msg.Token.Leader.ID); !listed && fresh && m.mode == asks && msg.Token.Above(m.tenure.Held()) {
 		m.members[from].reports = msg.Token.Leader.ID // its list, which is requested, names that leader
@@ -346,7 +346,7 @@ func (m *watcher) vouched(by election.ID, age time.Duration) {
 	}
 	m.restsOnNoAnswer()
 	leader := m.tenure.Held().Leader.ID
-	m.note("spares", leader, m.tenure.Held(), string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
+	m.note("no longer suspects", leader, m.tenure.Held(), string(by)+" received from it "+age.Round(time.Millisecond).String()+" ago")
 	m.endSuspicion()
 	m.setState(m.index[leader], election.StateUnreachable)
 	m.alarms.Wake(m.detector.Spared())

@@ -91,7 +91,7 @@ func (m *elector) leaderResigned(msg *election.Message) {
 	}
 	switch {
 	case held && m.tenure.Live():
-		m.leaderEnds(msg, "it says so")
+		m.leaderEnds(msg, "it announced its end")
 	case held:
 		m.tenure.EndIsCertain()
 	case !m.cfg.NoDetector:
@@ -241,8 +241,8 @@ func (m *elector) review() {
 		if m.lastResort {
 			why = "no healthy member leads, or is in reach"
 		}
-		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
-		m.discover("others may have found a leader while it stood aside")
+		m.note("is a candidate", m.cfg.Self.ID, m.tenure.Held(), why)
+		m.discover("others may have found a leader while it was no candidate")
 	case was == election.IneligiblePaused && m.mayPreempt(): // by then each member has received that the members are candidates again
 		m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
 	default:
@@ -321,7 +321,7 @@ func (m *elector) transfer(to election.ID) {
 // missHeir starts the election that waited, when the heir cannot take leadership any more.
 func (m *elector) missHeir() {
 	if !m.tenure.Draining() && m.heir != election.None && !m.fit(m.heir) {
-		m.unclaimed(m.heir, "it is down, or stands no more", false)
+		m.unclaimed(m.heir, "it is down or no longer a candidate", false)
 	}
 }
 
@@ -329,7 +329,7 @@ func (m *elector) missHeir() {
 func (m *elector) unclaimed(heir election.ID, why string, silent bool) {
 	m.disinherit()
 	if m.undecided() {
-		m.note("awaits no more", heir, m.tenure.Held(), why)
+		m.note("no longer awaits", heir, m.tenure.Held(), why)
 		if silent {
 			m.discover("the transfer target may have claimed")
 			return

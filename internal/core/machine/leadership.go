@@ -59,7 +59,7 @@ func (a actions) SetTimer(name string, d time.Duration) { a.m.alarms.Set(name, a
 
 func (a actions) CancelTimer(name string) { a.m.alarms.Cancel(name) }
 
-func (a actions) Claim() { a.m.claim("it won the contest") }
+func (a actions) Claim() { a.m.claim("it won the election") }
 
 func (a actions) Accept(t election.Token, from election.ID) {
 	if i, ok := a.m.index[from]; ok && i != a.m.me {
@@ -75,7 +75,7 @@ func (a actions) Vouch(to election.ID) {
 
 func (a actions) Discover() {
 	if !a.m.tenure.Mine(a.m.tenure.Next()) { // else it has claimed meanwhile
-		a.m.discover("the contest has come to nothing")
+		a.m.discover("the election ended without a leader")
 	}
 }
 
@@ -104,7 +104,7 @@ func (m *elector) discover(why string) {
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.enterPhaseWithoutLeader()
-	m.note("inquires", election.None, election.Token{}, why)
+	m.note("probes", election.None, election.Token{}, why)
 	for i := range m.members {
 		m.members[i].probed, m.members[i].replied = false, false
 	}
@@ -127,7 +127,7 @@ func (m *elector) endDiscoveryIfAllReplied() {
 func (m *elector) discovered(why string) {
 	switch {
 	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
-		m.discover("it hears others but no answers")
+		m.discover("it receives from members, but no answers")
 		return
 	case m.rebuffed(m.now):
 		m.discover("a member knows another process with this id")
@@ -135,7 +135,7 @@ func (m *elector) discovered(why string) {
 	}
 	m.endDiscovery()
 	if m.tenure.Leaderless() {
-		m.note("has inquired", election.None, election.Token{}, why)
+		m.note("has probed", election.None, election.Token{}, why)
 		m.step(election.Event{Kind: election.Started})
 	}
 }
@@ -156,7 +156,7 @@ func (m *elector) endDiscovery() {
 func (m *elector) awaitLeader() {
 	m.mode = awaitsLeader
 	m.enterPhaseWithoutLeader()
-	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
+	m.note("awaits", election.None, election.Token{}, "the leader of the members that admitted it")
 	m.alarms.Set(timerDiscovery, m.now.Add(m.farT()))
 }
 
@@ -170,7 +170,7 @@ func (m *elector) probedBy(msg *election.Message) {
 	case t == m.tenure.Next() && !m.tenure.Live() && m.hearsay(msg.From):
 		m.abandon("its leader asks for the leader")
 	case t == m.View() && m.hearsay(msg.From):
-		m.loseLeader(election.CauseResigned, true, "it asks who leads")
+		m.loseLeader(election.CauseResigned, true, "it asks for the leader")
 	case t.Above(m.tenure.Held()) && t != m.tenure.Next() && !m.tenure.AnnouncedEnd().Above(t):
 		m.tenure.Announced(t, m.now)
 	}
@@ -204,7 +204,7 @@ func (m *elector) accept(t election.Token, from int) {
 	case past, itself && m.givesWay(t, m.now):
 		// Its time has ended, as it sees it: a member that follows it now loses it again.
 	case itself:
-		m.adopt(t, "it says so", m.now, time.Time{})
+		m.adopt(t, "it announced itself", m.now, time.Time{})
 	default:
 		m.adopt(t, string(m.members[from].ID)+" passes it on", time.Time{}, m.now.Add(m.cfg.Timing.T()))
 	}

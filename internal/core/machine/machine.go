@@ -535,7 +535,7 @@ func reap(m *Machine) {
 	}
 	m.reaper.Look(m.now, m.cfg.Timing.T(), m.View().Leader.ID, 0, all)
 	if id := m.reaper.Due(); id != election.None && m.tenure.Leading() {
-		m.note("reaps", id, m.View(), "it has been away for "+m.cfg.ReapAfter.String())
+		m.note("reaps", id, m.View(), "it has been absent for "+m.cfg.ReapAfter.String())
 		m.remove(id)
 	}
 }
@@ -570,7 +570,7 @@ func (m *Machine) fire(name string) {
 		}
 		m.discovered("no more reports within T")
 	case timerVouch:
-		m.unvouched("nobody vouches for it within 2·t_max")
+		m.unvouched("no member confirms it within 2·t_max")
 	case timerHandover:
 		m.preempt()
 	case timerEligible:

@@ -253,7 +253,7 @@ func (m *listing) dropMember(i int, e election.Member) {
 	if e.Departure == election.Removed {
 		cause, why = election.CauseRemoved, "it was removed"
 	} else if e.Forgotten() && m.members[i].New {
-		why = "it was let in and never came"
+		why = "it was admitted and never came"
 	}
 	m.note("drops", e.ID, election.Token{}, why)
 	peer := &m.members[i]
@@ -301,7 +301,7 @@ func (m *listing) delisted() {
 		return // it is leaving
 	}
 	m.place = offList
-	m.leaveLeadership("the others have it that this member has left")
+	m.leaveLeadership("the other members list it as departed")
 	if m.tenure.Mine(m.tenure.Next()) {
 		m.drop()
 	}
@@ -381,7 +381,7 @@ func (m *listing) joinAccepted(list []election.Member, t election.Token, age tim
 	bears := m.cfg.Timing.Bears()
 	if t.Above(m.tenure.Held()) && t.Above(m.tenure.Next()) && !m.tenure.Mine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.tenure.Beats() {
 		if m.Knows(t.Leader.ID) {
-			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(bears-age))
+			m.adopt(t, "the admitting member confirms it", time.Time{}, m.now.Add(bears-age))
 			return
 		}
 	}
@@ -395,7 +395,7 @@ func (m *listing) noticeLink(ev election.Event) {
 	switch {
 	case ev.Kind == election.LinkUp:
 		if e, ok := m.Entry(id); ok && e.Departure == election.Removed {
-			m.note("tells", id, election.Token{}, "that it was removed")
+			m.note("notifies", id, election.Token{}, "that it was removed")
 			m.sendOutside(id, &election.Message{Kind: election.Members, List: []election.Member{e}})
 		}
 		m.notifyUntil = m.now.Add(m.cfg.Timing.T()) // to hang up at once could lose it
@@ -422,7 +422,7 @@ func (m *listing) removedBy(id election.ID, tombstone election.Member) {
 	if !ok || other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || other.ID.Compare(m.cfg.Self.ID) < 0 {
 		return
 	}
-	m.note("yields", id, election.Token{}, "each has removed the other, and its id is higher")
+	m.note("yields to", id, election.Token{}, "each has removed the other, and its id is higher")
 	m.gives(true)
 	other.Departure = election.Present
 	m.change(other)
@@ -462,7 +462,7 @@ func (m *listing) elsewhere() string {
 // askElsewhere asks at the address that the list has for this member's id.
 func (m *listing) askElsewhere() {
 	if at := m.elsewhere(); at != "" && !m.asking {
-		m.note("asks who it is", m.cfg.Self.ID, election.Token{}, "the list has this member at "+at)
+		m.note("checks its id", m.cfg.Self.ID, election.Token{}, "the list has this member at "+at)
 		m.asking = true
 		m.do(election.Action{Kind: election.Dial, To: m.cfg.Self.ID})
 	}

@@ -79,7 +79,7 @@ func (m *watcher) pingIndirectly(i int) {
 	}
 	if len(by) == 0 {
 		if peer.viaAt = (time.Time{}); !peer.dialing { // else the dial will show
-			m.unreachedIndirectly(i, "nobody can pass a message on to it")
+			m.unreachedIndirectly(i, "no member can relay a message to it")
 		}
 		return
 	}
@@ -100,7 +100,7 @@ func (m *watcher) cannot(by election.ID, i int) {
 		return
 	}
 	if peer.pingers = slices.Delete(slices.Clone(peer.pingers), at, at+1); len(peer.pingers) == 0 {
-		m.unreachedIndirectly(i, "nobody reaches it")
+		m.unreachedIndirectly(i, "no member reaches it")
 	}
 }
 
@@ -151,7 +151,7 @@ func (m *watcher) watchRelays() {
 		switch {
 		case len(peer.pingers) == 0:
 		case !m.now.Before(peer.until):
-			m.unreachedIndirectly(i, "it answers nobody")
+			m.unreachedIndirectly(i, "it answers no member")
 		default:
 			m.alarms.Wake(peer.until)
 		}

@@ -170,7 +170,7 @@ func (m *mail) mergeMeta(list []election.Meta) {
 // learn gives the driver the metadata that members publish now.
 func (m *mail) learn(news []election.Meta) {
 	for _, e := range news {
-		m.note("learns", e.ID, election.Token{}, "what it tells of itself")
+		m.note("learns", e.ID, election.Token{}, "its metadata")
 		m.do(election.Action{Kind: election.Learn, Member: e.ID, Meta: e.Pairs})
 	}
 }

@@ -200,7 +200,7 @@ func (o *office) stateOf(id election.ID, s election.MemberState) {
 		o.reconsider(p)
 	case s == election.StateDown && !o.leased:
 		p.down, p.reported, p.able = true, false, false
-		o.free(p, "its process is gone", election.CauseCrashed)
+		o.free(p, "its process has ended", election.CauseCrashed)
 		o.settle()
 		o.reconsider(p)
 	}
@@ -224,7 +224,7 @@ func (o *office) settle() {
 	o.settled = true
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		if p := o.peers[id]; !p.reported {
-			o.free(p, "it has not told what it holds", election.CauseSilent)
+			o.free(p, "it has not reported what it holds", election.CauseSilent)
 		}
 	}
 	o.uneven = true

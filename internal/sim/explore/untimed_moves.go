@@ -135,11 +135,11 @@ func (x *untimed) do(c *untimedState, mv move) *invariant.Violation {
 			c.faults, c.asked = c.faults-1, true
 			c.suspicions |= 1 << (a*x.n + b)
 		}
-		x.note(a, "is told that it is down:", string(x.ranks[b].ID))
+		x.note(a, "is notified that it is down:", string(x.ranks[b].ID))
 		return x.step(c, a, cause{kind: election.PeerDown, peer: x.ranks[b].ID})
 	case trustPeer:
 		c.suspicions &^= 1 << (a*x.n + b)
-		x.note(a, "is told that it is up:", string(x.ranks[b].ID))
+		x.note(a, "is notified that it is up:", string(x.ranks[b].ID))
 		return x.step(c, a, cause{kind: election.PeerUp, peer: x.ranks[b].ID})
 	case callElection:
 		c.starts--

@@ -254,7 +254,7 @@ func markText(e *Entry) string {
 	switch e.What {
 	case "crashes", "freezes", "thaws", "starts", "loses power", "resigns", "stalled", "campaigns":
 		return e.What
-	case "suspects", "finds down", "spares":
+	case "suspects", "finds down", "no longer suspects":
 		return e.What + " " + string(e.Peer)
 	case "claims":
 		return fmt.Sprintf("claims epoch %d", e.Token.Epoch)

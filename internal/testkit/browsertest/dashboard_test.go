@@ -121,7 +121,7 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 	b.until("document.querySelectorAll('.reigns > li:not(.gap)').length >= 3")
 	// Whoever is asked, a member that gave up the lead says why itself: it hands over to 3. On a
 	// machine that is too slow for that, the lead may have been taken from it.
-	b.until("!document.querySelector('.reigns').textContent.includes('it resigned (it says so)')")
+	b.until("!document.querySelector('.reigns').textContent.includes('it resigned (it announced its end)')")
 }
 
 // gone is what a browser says of an agent that is killed.

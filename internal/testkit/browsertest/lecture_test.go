@@ -71,7 +71,7 @@ func TestALectureOnAPhone(t *testing.T) {
 	b.shoot("lab-390-lecture-es")
 	eval[any](b, "lab.present(false), lab.tours.begin('3-chang-roberts'), 0")
 	b.until("lab.tours.current?.name === '3-chang-roberts'")
-	eval[any](b, "lab.tours.go(2), lab.pick({event: lab.model.events.find(e => e.why === 'it won the contest'), at: lab.now}), 0")
+	eval[any](b, "lab.tours.go(2), lab.pick({event: lab.model.events.find(e => e.why === 'it won the election'), at: lab.now}), 0")
 	b.until("document.querySelector('#why').textContent.includes('ganó la elección')")
 	eval[any](b, "lab.tours.go(1e9), 0")
 	b.until("document.querySelector('.member.leads .say')?.textContent")
@@ -90,7 +90,7 @@ func TestWhatRunsOutIsSeen(t *testing.T) {
 		b.until("lab.frame === null")
 		return eval[string](b, with(`(i, k) => (x => getComputedStyle(x).visibility + ' ' + x.getAttribute('class') + ' ' + parseFloat(x.getAttribute('stroke-dasharray')))(lab.circle.members[i].runs[k])`, member, k))
 	}
-	const gaveUp = "lab.model.events.find(e => e.what === 'gives up').at"
+	const gaveUp = "lab.model.events.find(e => e.what === 'steps down').at"
 	var left float64
 	if got := ring(4, 0, gaveUp+" - 100"); !strings.HasPrefix(got, "visible run lease low 0.") {
 		t.Errorf("the lease of the leader that is cut off: %s", got)

@@ -157,12 +157,12 @@ func TestTracesInSpanish(t *testing.T) {
 	}
 	b := open(t, browser(t), serveLab(t)+"?lang=es")
 	b.until(ready)
-	delete(does, "tells") // what is told stands behind it
+	delete(does, "notifies") // what is told stands behind it
 	for _, what := range eval[[]string](b, with("async list => { const { doing } = await import('./shared/words.js'); return list.filter(x => doing(x) === x) }", slices.Sorted(maps.Keys(does)))) {
 		t.Errorf("%q has no Spanish word in internal/web/shared/words.js", what)
 	}
 	// Without an object a verb has no preposition, and numbers are as the page's others.
-	if got, want := eval[string](b, "import('./shared/words.js').then(({ doing, reason }) => [doing('loses'), doing('loses', '5'), doing('disk slow 1m0.5s'), reason('silent for 1.006s'), reason('2 heard it 40ms ago')].join('; '))"), "pierde el liderazgo; pierde a; su disco tarda 1\u00a0min 0,5\u00a0s; silencio de 1,006\u00a0s; 2 recibió algo suyo hace 40\u00a0ms"; got != want {
+	if got, want := eval[string](b, "import('./shared/words.js').then(({ doing, reason }) => [doing('loses'), doing('loses', '5'), doing('disk slow 1m0.5s'), reason('silent for 1.006s'), reason('2 received from it 40ms ago')].join('; '))"), "pierde el liderazgo; pierde a; su disco tarda 1\u00a0min 0,5\u00a0s; silencio de 1,006\u00a0s; 2 recibió algo suyo hace 40\u00a0ms"; got != want {
 		t.Errorf("in Spanish: %q, want %q", got, want)
 	}
 	// Why a member is no candidate, as its status has it.

@@ -264,9 +264,9 @@ function apply(s, e, i) {
     case 'follows': s.role = 'follows'; s.epoch = e.epoch; s.leader = e.leader; break
     case 'loses': s.role = 'none'; s.epoch = 0; s.leader = ''; break
     case 'claims': case 'is elected': s.role = 'claims'; s.epoch = e.epoch; s.leader = e.leader; break
-    case 'inquires': case 'asks': if (s.role === 'none') s.role = 'asks'; break
+    case 'probes': case 'asks': if (s.role === 'none') s.role = 'asks'; break
     case 'suspects': case 'finds down': s.suspects.add(e.peer); break
-    case 'spares': s.suspects.delete(e.peer); break
+    case 'no longer suspects': s.suspects.delete(e.peer); break
     case 'pauses': s.paused = true; break
     case 'resumes': s.paused = false; break
   }

@@ -9,7 +9,7 @@ import { reason, short } from './shared/words.js'
 const left = 96, top = 26, right = 18
 
 // told are the events that bear a label, the weightiest first.
-const told = ['crashes', 'loses power', 'freezes', 'starts', 'thaws', 'claims', 'is elected', 'gives up', 'reaps', 'removes', 'pauses', 'resumes', 'resigns', 'campaigns', 'asks', 'spares', 'suspects', 'stalled', 'loses', 'finds down']
+const told = ['crashes', 'loses power', 'freezes', 'starts', 'thaws', 'claims', 'is elected', 'steps down', 'reaps', 'removes', 'pauses', 'resumes', 'resigns', 'campaigns', 'asks', 'no longer suspects', 'suspects', 'stalled', 'loses', 'finds down']
 
 export class SpaceTime {
   #stale = true

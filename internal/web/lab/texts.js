@@ -74,7 +74,7 @@ t.sentence = (e, short = false) => {
   const peer = e.peer !== m && e.peer, what = doing(e.what, peer)
   let line = short ? what : `${m} ${what}`.trim()
   if (peer) line += ' ' + peer
-  if (e.epoch && !['suspects', 'spares'].includes(e.what)) line += (lang === 'es' ? ', época ' : ' epoch ') + e.epoch
+  if (e.epoch && !['suspects', 'no longer suspects'].includes(e.what)) line += (lang === 'es' ? ', época ' : ' epoch ') + e.epoch
   return line
 }
 

@@ -31,7 +31,7 @@ func TestWaits(t *testing.T) {
 	q := player.Play("members 1 2 3 4 5\nalgorithm quorum\nseed 2\nlatency 20ms 40ms\nrun 1s\npartition 4,5 | 1,2,3\nrun 4s\n")
 	gave := 0.0
 	for _, e := range q.Events {
-		if e.What == "gives up" {
+		if e.What == "steps down" {
 			gave = e.At
 			break
 		}
@@ -52,7 +52,7 @@ func TestWaits(t *testing.T) {
 		}
 	}
 	if gave == 0 || lease > gave || promise <= lease {
-		t.Errorf("gives up at %v, its lease ends at %v, the promises at %v", gave, lease, promise)
+		t.Errorf("steps down at %v, its lease ends at %v, the promises at %v", gave, lease, promise)
 	}
 	if most[3] > 2 || most[4] > 2 || max(most[0], most[1], most[2]) < 2 {
 		t.Errorf("votes granted after the partition: %v", most)
