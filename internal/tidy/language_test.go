@@ -94,18 +94,19 @@ func TestLanguageIsMeasured(t *testing.T) {
 	}
 }
 
-// TestLanguageOfTheLab has the English texts of the lab and its tours use none of the avoided words. A
-// question may use the pronoun for persons.
+// TestLanguageOfTheLab has the English texts of the lab, its tours and the dashboard use none of the avoided
+// words. A question may use the pronoun for persons.
 func TestLanguageOfTheLab(t *testing.T) {
 	tours, err := filepath.Glob("internal/web/lab/tours/*.txt")
 	if err != nil || len(tours) == 0 {
 		t.Fatal("no tours", err)
 	}
-	question := regexp.MustCompile(`\b[Ww]ho(se)? [^.?]*\?`)
+	question := regexp.MustCompile(`\b[Ww]ho(se)? [^.?]*\?|\{\w+\}`)
 	for file, english := range map[string]*regexp.Regexp{
-		"internal/web/lab/texts.js":      regexp.MustCompile(`(?s)\n  en: \{.*?\n  \},`),
-		"internal/web/lab/supertours.js": regexp.MustCompile(`\[\d+, '[^']*'`),
-		"tours":                          regexp.MustCompile(`(?m)^en: .*$`),
+		"internal/web/lab/texts.js":       regexp.MustCompile(`(?s)\n  en: \{.*?\n  \},`),
+		"internal/web/dashboard/texts.js": regexp.MustCompile(`(?s)\n  en: \{.*?\n  \},`),
+		"internal/web/lab/supertours.js":  regexp.MustCompile(`\[\d+, '[^']*'`),
+		"tours":                           regexp.MustCompile(`(?m)^en: .*$`),
 	} {
 		files := []string{file}
 		if file == "tours" {

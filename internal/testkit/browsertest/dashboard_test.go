@@ -108,7 +108,7 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 
 	// What the others have seen is gathered by the agent; the page asks nobody else.
 	b.until("document.querySelectorAll('#lanes .lane').length === 2 && document.querySelector('#gathered').textContent.includes('3: connect')")
-	b.until("[...document.querySelectorAll('.reigns > li')].some(x => x.textContent.includes('2, epoch') && x.textContent.includes('by its own word; seen by 1, 2'))")
+	b.until("[...document.querySelectorAll('.reigns > li')].some(x => x.textContent.includes('2, epoch') && x.textContent.includes('as it reports; seen by 1, 2'))")
 	if twice := eval[int](b, "document.querySelectorAll('#band .twice').length"); twice != 0 {
 		t.Errorf("two led at the same time %d times", twice)
 	}
@@ -217,7 +217,7 @@ func TestTheDashboardShowsALease(t *testing.T) {
 
 	members["1"].kill()
 	members["2"].kill()
-	b.until(leaderIs + "'Nobody'")
+	b.until(leaderIs + "'No leader'")
 	b.until("!document.querySelector('#lease-words').textContent.startsWith('The lease')")
 	b.until("document.querySelectorAll('#votes li.none').length >= 2")
 }

@@ -96,7 +96,7 @@ func TestTenThousandElections(t *testing.T) {
 	b.do(performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks))
 	b.until("document.querySelector('#elections-count').textContent === '10,002 seats in all'")
 	b.until(electionsShown + " > 5")
-	b.until("[...document.querySelectorAll('#shares li')].map(x => x.children[0].textContent).join() === 'Nobody,2,1'")
+	b.until("[...document.querySelectorAll('#shares li')].map(x => x.children[0].textContent).join() === 'No leader,2,1'")
 	sent := eval[[]float64](b, "(x => [x.encodedBodySize, x.decodedBodySize])(performance.getEntriesByType('resource').find(x => x.name.endsWith('/v1/elections')))")
 	t.Logf("the list of elections is sent in %.0f kB instead of %.0f", sent[0]/1000, sent[1]/1000)
 	if sent[0]*5 > sent[1] {
@@ -134,7 +134,7 @@ func TestTenThousandElections(t *testing.T) {
 	}
 	b.search("")
 	b.until("document.querySelector('#shares .none') && (document.querySelector('#shares .none button').click(), document.querySelector('#elections-found').textContent === '10 found')")
-	b.until("[...document.querySelectorAll('#elections-all .leader')].every(x => x.textContent === 'Nobody')")
+	b.until("[...document.querySelectorAll('#elections-all .leader')].every(x => x.textContent === 'No leader')")
 	eval[any](b, "document.querySelector('#shares .none button').click(), 0")
 	for i, s := range screens {
 		scheme := []string{"light", "dark"}[i%2]
@@ -175,9 +175,9 @@ func TestNamedElectionsByKeyboard(t *testing.T) {
 	b.press(kb.End)
 	b.until("document.querySelector('#elections-all .active .name').textContent === 'real-2'")
 	b.press(kb.Home)
-	b.until("(row => row.id === document.activeElement.getAttribute('aria-activedescendant') && row.querySelector('.name').textContent === 'real-1' && row.querySelector('.leader').textContent !== 'Nobody')(document.querySelector('#elections-all .active'))")
+	b.until("(row => row.id === document.activeElement.getAttribute('aria-activedescendant') && row.querySelector('.name').textContent === 'real-1' && row.querySelector('.leader').textContent !== 'No leader')(document.querySelector('#elections-all .active'))")
 	b.press(kb.Enter)
-	b.until("document.querySelector('#ask').open && document.querySelector('#ask-title').textContent === 'Who shall lead real-1?'")
+	b.until("document.querySelector('#ask').open && document.querySelector('#ask-title').textContent === 'Which member shall lead real-1?'")
 	b.accessible("the question who shall lead")
 	heir := eval[string](b, "document.querySelector('#ask select').value")
 	b.say()

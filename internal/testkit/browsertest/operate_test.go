@@ -72,7 +72,7 @@ func TestTheDashboardOfOneMemberOperates(t *testing.T) {
 	b.until("document.querySelector('#ask-error').textContent.includes('soon')")
 	eval[any](b, "document.querySelector('#ask input[name=for]').value = '10m', 0")
 	b.yes("Pause the cluster?")
-	b.until("document.querySelector('#pause').textContent === 'End the pause' && /until .*\\d\\d:\\d\\d:\\d\\d.*(UTC|GMT|[A-Z]{3,4}).*; 3 keeps the lead/.test(document.querySelector('#facts').textContent)") // by the user's clock
+	b.until("document.querySelector('#pause').textContent === 'End the pause' && /until .*\\d\\d:\\d\\d:\\d\\d.*(UTC|GMT|[A-Z]{3,4}).*; 3 keeps leadership/.test(document.querySelector('#facts').textContent)") // by the user's clock
 	b.shoot("dashboard-paused")
 	b.accessible("a paused cluster")
 	b.click("#pause")

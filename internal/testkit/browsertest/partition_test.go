@@ -58,7 +58,7 @@ func TestTheDashboardOfASideOfAQuorum(t *testing.T) {
 	b.until("document.querySelector('#count').textContent === '3 of 5 up' && document.querySelectorAll('#picture .edge.link').length === 3 && [...document.querySelectorAll('#rows tr')].some(x => /^4.*unreachable/.test(x.textContent))")
 	b.shoot("dashboard-majority")
 	signal(t, members, syscall.SIGSTOP, "3")
-	b.until(leaderIs + "'Nobody'")
+	b.until(leaderIs + "'No leader'")
 	b.until(apart("No contact with 3, 4, 5: ", "This side reaches 2 of 5 voters, and an election needs 3. The other side may have a leader."))
 	b.until("!document.querySelector('#votes').textContent.includes('page knows') && document.querySelector('#votes').textContent.includes('unreachable')")
 	b.shoot("dashboard-minority")

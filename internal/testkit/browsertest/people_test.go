@@ -221,7 +221,7 @@ func TestEachStateOfTheDashboardIsForEveryone(t *testing.T) {
 		state{"unfolded", "document.querySelectorAll('details').forEach(x => x.open = true)", "document.querySelector('#messages tbody tr')", "0"})
 	members["1"].kill()
 	members["2"].kill()
-	b.until(leaderIs + "'Nobody'")
+	b.until(leaderIs + "'No leader'")
 	b.reached("dashboard", state{"nobody", "0", "document.querySelector('#rows .state:is(.down, .unreachable)') && document.querySelector('#gathered').textContent", "0"})
 }
 

@@ -101,7 +101,7 @@ class Dashboard {
 
   #show(changed) {
     const s = this.status
-    document.title = s.leader ? `${s.leader} · ${s.cluster} · batuta` : `${t('nobody')} · ${s.cluster} · batuta`
+    document.title = s.leader ? `${s.leader} · ${s.cluster} · batuta` : `${t('noLeader')} · ${s.cluster} · batuta`
     text($('#cluster'), s.cluster)
     text($('#asked'), t('asked', { id: s.id }))
     document.body.classList.toggle('reads', s.access === 'read')
@@ -133,7 +133,7 @@ class Dashboard {
 
   #lead(s) {
     const name = $('#leader')
-    text(name, s.leader ?? t('nobody'))
+    text(name, s.leader ?? t('noLeader'))
     name.classList.toggle('none', s.leader === null)
     name.classList.toggle('long', (s.leader ?? '').length > 14)
     $('.lead').style.setProperty('--own', this.#colour())
@@ -234,7 +234,7 @@ class Dashboard {
     const facts = [...(s.paused ? [['f_paused', t('paused_until', { until: moment(s.paused.until), leader: s.paused.leader || '—' })]] : []), ['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ...s.leader === null ? [] : [[s.leader === s.id ? 'f_ready' : 'f_leaderReady', t(s.ready ? 'servesYes' : 'servesNot')]], ['f_standing', t(s.standing) + (s.standing_why ? ` (${this.#standingWhy(s)})` : '')], ['f_algorithm', s.algorithm],
       ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', reason(`${s.timing.heartbeat}; ${s.timing.t}`)], ['f_disk', fault(s.disk_error) || t('ok')], ['f_listen', s.listen],
       ...s.advertise && s.advertise !== s.listen ? [['f_advertise', s.advertise]] : [], ['f_http', s.http], ['f_version', s.version], ['f_incarnation', s.incarnation],
-      ...s.successor !== undefined ? [['f_successor', s.successor || t('alone')]] : [], ...refused ? [['f_refused', refused]] : []]
+      ...s.successor !== undefined ? [['f_successor', s.successor || t('onlyMember')]] : [], ...refused ? [['f_refused', refused]] : []]
     listed($('#facts'), facts, ([key]) => key, ([key]) => h('div', {}, h('dt', {}, t(key)), h('dd')), (el, [key, value]) => {
       text(el.lastChild, value)
       el.lastChild.classList.toggle('warn', key === 'f_disk' && Boolean(s.disk_error) || key === 'f_paused' || /ready$/i.test(key) && !s.ready)

@@ -7,7 +7,7 @@ import { t } from './texts.js'
 import { count, lasting } from './times.js'
 import { Rows } from './window.js'
 
-const nobody = Symbol('nobody') // as the leader that is looked for
+const noLeader = Symbol('noLeader') // as the leader that is looked for
 
 export class Elections {
   #list = []
@@ -52,7 +52,7 @@ export class Elections {
       else led.set(leader, (led.get(leader) ?? 0) + 1)
     }
     const all = [...led].map(([id, n]) => ({ who: id, key: 'of ' + id, name: id, n, drained: drained.includes(id), member: this.status.members.some(m => m.id === id) }))
-    if (none || this.#by === nobody) all.unshift({ who: nobody, key: 'nobody', name: t('nobody'), n: none })
+    if (none || this.#by === noLeader) all.unshift({ who: noLeader, key: 'noLeader', name: t('noLeader'), n: none })
     const most = Math.max(1, ...all.map(x => x.n))
     listed($('#shares'), all, x => x.key, x => this.#share(x), (li, x) => {
       const [name, gauge, n, tag, act] = li.children
@@ -67,7 +67,7 @@ export class Elections {
   }
 
   #share({ who, name, key }) {
-    return h('li', { class: key === 'nobody' ? 'none' : '' },
+    return h('li', { class: key === 'noLeader' ? 'none' : '' },
       h('button', { class: 'plain', title: t('onlyThese'), onclick: () => { this.#by = this.#by === who ? null : who; this.#show() } }, name),
       h('span', { class: 'gauge', 'aria-hidden': 'true' }, h('i')), h('span', { class: 'number' }), h('span', { class: 'state-of' }),
       h('button', { class: 'act' }, h('span'), h('span', { class: 'only-read' }, ' ' + name)))
@@ -76,7 +76,7 @@ export class Elections {
   // select shows what is looked for.
   #select(anew = false) {
     const words = $('#elections-search').value.trim().toLowerCase(), by = this.#by
-    const found = this.#list.filter(e => (by === null || (by === nobody ? e.leader === null : e.leader === by)) && e.name.toLowerCase().includes(words))
+    const found = this.#list.filter(e => (by === null || (by === noLeader ? e.leader === null : e.leader === by)) && e.name.toLowerCase().includes(words))
     text($('#elections-found'), words || by !== null ? t('found', { n: count(found.length) }) : '')
     const shown = JSON.stringify([words, String(by)])
     if (shown !== this.#shown || anew) $('#elections-rows').scrollTop = 0
@@ -94,7 +94,7 @@ export class Elections {
     const [name, leader, epoch, since, act] = row.children
     text(name, e.seat ? t('seat', { name: e.name, n: e.seat + 1 }) : e.name)
     set(name, 'title', e.name)
-    text(leader, e.leader ?? t('nobody'))
+    text(leader, e.leader ?? t('noLeader'))
     row.classList.toggle('none', e.leader === null)
     text(epoch, e.token?.split(':')[0] ?? '—') // as text: it may be more than a number holds
     text(since, e.since ? lasting(Date.now() - Date.parse(e.since), true) : '—')

@@ -31,7 +31,7 @@ export class Jobs {
   #fill(row, j) {
     const now = Date.now(), failed = ['failed', 'timeout', 'lost'].includes(j.result)
     const cells = [
-      j.name, j.leader ?? t('nobody'), j.paused ? t('j_paused') : j.next ? t('j_in', { time: lasting(Date.parse(j.next) - now, true) }) : '—',
+      j.name, j.leader ?? t('noLeader'), j.paused ? t('j_paused') : j.next ? t('j_in', { time: lasting(Date.parse(j.next) - now, true) }) : '—',
       j.last ? t('ago', { time: lasting(now - Date.parse(j.last), true) }) : '—', j.by ?? '—',
       !j.result ? '—' : j.result === 'failed' && j.exit !== null ? t('j_exit', { exit: j.exit }) : t('j_' + j.result),
       j.took === null ? '—' : lasting(j.took * 1000), count(j.missed),

@@ -35,7 +35,7 @@ export function draw(root, status, links, colour) {
   }
   const shown = short(members.map(m => m.id))
   for (const m of members) nodes.append(node(m, shown(m.id), status, places.get(m.id), r, n))
-  const label = t('pictureLabel', { id: status.id, leader: status.leader ?? t('nobody'), n, links: links.length })
+  const label = t('pictureLabel', { id: status.id, leader: status.leader ?? t('noLeader'), n, links: links.length })
   const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: n > 10 ? 'cluster dense' : 'cluster', role: 'img', 'aria-label': label }, edges, nodes)
   svg.style.setProperty('--own', colour)
   replace(root, svg)

@@ -44,7 +44,7 @@ export function reigns(history, ahead = 0) {
 const wordOf = records => records.find(r => r.what === 'resigns' && r.why)?.why ?? records.find(r => r.what === 'loses')?.why?.replace(/^\w+: /, '')
 
 // merge makes of what members have seen the leaderships of the cluster, the times when
-// nobody led, and those when two did: each by its own word.
+// no member led, and those when two did, as each reports.
 export function merge(members) {
   const known = new Map()
   for (const m of members) {
