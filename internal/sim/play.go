@@ -20,6 +20,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -408,4 +409,74 @@ func (w *story) demandTold(bound time.Duration) {
 // members are newcomers.
 func MembershipFaults() []scenario.Verb {
 	return []scenario.Verb{scenario.Join, scenario.Leave, scenario.Add, scenario.Remove}
+}
+
+// meets returns "" if e holds, else what is the case instead.
+func (w *judge) meets(e *scenario.Expectation) string {
+	switch e.What {
+	case "changes":
+		return compare(int64(w.checks.changes), e, "changes of leader")
+	case "lost":
+		return compare(int64(w.checks.lost[w.slots[election.ID(e.Of)]]), e, fmt.Sprintf("losses of a leader at %s", e.Of))
+	case "messages":
+		return compare(int64(w.checks.counted[election.MessageKind(e.Of)]), e, fmt.Sprintf("%s messages", e.Of))
+	case "refused":
+		for _, p := range w.procs[w.net.n:] {
+			if string(p.rank.ID) == e.Of && p.refused != nil && !p.view.Defined() {
+				return ""
+			}
+		}
+		return fmt.Sprintf("no second %s was refused", e.Of)
+	case "halted":
+		if p := w.bySlot(election.ID(e.Of)); p.condition != scenario.Dead || p.halted == nil {
+			return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
+		}
+		return ""
+	}
+	for _, p := range w.procs[:w.net.n] {
+		if p.machine == nil || p.condition != scenario.Alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
+			continue
+		}
+		if got := w.meetsAt(p, e); got != "" {
+			return got
+		}
+	}
+	return ""
+}
+
+func (w *judge) meetsAt(p *process, e *scenario.Expectation) string {
+	ok := true
+	switch e.What {
+	case "leader":
+		ok = string(p.view.Leader.ID) == e.Of
+	case "members":
+		if got := scenario.JoinIDs(p.listed(), ","); got != e.Of {
+			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
+		}
+	case "told":
+		if got := p.told(election.ID(e.Of)); got != e.Said {
+			return fmt.Sprintf("%s has %s for what %s publishes", p.rank.ID, got, e.Of)
+		}
+	case "undefined":
+		ok = !p.view.Defined()
+	case "epoch":
+		ok = p.view.Epoch == uint64(e.N)
+	case "state":
+		of := w.slots[election.ID(e.Of)]
+		if got := w.checks.states[p.place*w.checks.n+of]; of != p.slot && got != e.State {
+			return fmt.Sprintf("%s has %s as %q", p.rank.ID, e.Of, got)
+		}
+	}
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, invariant.OrNone(p.view))
+}
+
+func compare(n int64, e *scenario.Expectation, what string) string {
+	ok := map[string]bool{"=": n == e.N, "<": n < e.N, "<=": n <= e.N, ">": n > e.N, ">=": n >= e.N}[e.Op]
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("there were %d %s", n, what)
 }

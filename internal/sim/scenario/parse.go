@@ -177,7 +177,7 @@ func (p *parser) memberList() string {
 		return "none is declared yet: write \"members 1 2 3\" first"
 	}
 	if len(m) > 8 {
-		return fmt.Sprintf("%s to %s", m[0].ID, m[len(m)-1].ID)
+		return string(m[0].ID) + ".." + string(m[len(m)-1].ID)
 	}
 	var ids []election.ID
 	for _, r := range m {

@@ -134,7 +134,7 @@ func (c *Preconditions) fits(f *form) error {
 	case !c.setup.Manual && f.only == manual:
 		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")
 	case f.undone && !c.setup.NoDetector:
-		return fmt.Errorf("expected \"detector off\" above: with a detector it alone suspects; cut a link instead")
+		return fmt.Errorf("expected \"detector off\" above: only the detector suspects while it is on; cut a link instead")
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (c *Preconditions) change(do Verb, id election.ID) error {
 		}
 	case Start, Restart:
 		if slices.Contains(c.setup.Newcomers, id) && c.gone[id] || c.left[id] {
-			return fmt.Errorf("expected \"join %s via …\": nobody has it on a list", id)
+			return fmt.Errorf("expected \"join %s via …\": no member has it on its list", id)
 		}
 		if absent := c.gone[id]; absent != (do == Start) {
 			if absent {

@@ -48,7 +48,7 @@ var steps = []form{
 		does: "the `t_max` and `t_process` that it starts with from now on; members of which these differ refuse each other"},
 	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for an election"},
 	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
-	{verb: Pause, operands: ops(member, duration("how long the lead stays with the leader", 0)), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks this member to pause the cluster for so long; `0s` ends that"},
+	{verb: Pause, operands: ops(member, duration("how long leadership stays with the leader", 0)), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks this member to pause the cluster for so long; `0s` ends that"},
 	{verb: Transfer, operands: ops(member, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first, which leads, to hand over to the second only"},
 	{verb: Health, operands: ops(member, choice("healthy", "unhealthy")), only: automatic, from: conditions(Alive), to: Alive, does: "what the member's own check finds"},
 	{verb: Tell, operands: ops(member, saying), only: automatic, from: conditions(Alive), to: Alive, does: "the member publishes a word as metadata from now on, `-`: nothing; after a restart it publishes nothing"},

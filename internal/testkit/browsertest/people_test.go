@@ -116,7 +116,7 @@ func TestManyMembersOnAPhone(t *testing.T) {
 	}
 }
 
-// What is in a row on a phone stays in it, the picture is before its legend, and a fault of a Spanish page is quoted.
+// What is in a row on a phone stays in it, the picture is before its legend, and what is wrong with a scenario is in the page's language.
 func TestTheLabOnASmallPhone(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"?lang=es")
 	b.size(360, 740, "light")
@@ -135,9 +135,11 @@ func TestTheLabOnASmallPhone(t *testing.T) {
 		}
 	}
 	b.typeScenario("members 1 2 3\ncrsh 3\n")
-	b.until("document.querySelector('#verdict').textContent.startsWith('Línea 2: «expected a step')")
+	b.until("document.querySelector('#verdict').textContent.startsWith('Línea 2: se esperaba un paso (add, ')")
+	b.typeScenario("members 1 2 3\ncrash\n")
+	b.until("document.querySelector('#verdict').textContent === 'Línea 2: se esperaba un miembro, no el fin de la línea'")
 	b.typeScenario("members 1 2 3\nrun 5s\nexpect leader 2\n")
-	b.until("/^No como se esperaba: «.*expect.*»$/.test(document.querySelector('#verdict').textContent)")
+	b.until("/^No como se esperaba: 3: \\[5.000s\\] se esperaba leader 2, pero el 1, que está vivo, tiene como líder: 1:3$/.test(document.querySelector('#verdict').textContent)")
 	eval[any](b, "lab.tours.begin('8-quorum'), 0")
 	b.until("lab.tours.current?.name === '8-quorum' && document.querySelector('#tour-next').textContent === 'Siguiente' && !document.querySelector('#tour-end').hidden")
 	for _, id := range []string{"present", "algorithm", "undo"} { // the tour's text is over the page

@@ -1,7 +1,7 @@
 // The scenario as text, and the settings above it, which are lines of the same text.
 
 import { $, h, replace, text } from './shared/dom.js'
-import { fault } from './shared/words.js'
+import { mistake } from './faults.js'
 import { t } from './texts.js'
 
 const latencies = { '1ms 5ms': '1–5 ms', '10ms 30ms': '10–30 ms', '40ms 60ms': '40–60 ms', '5ms 120ms': '5–120 ms' }
@@ -55,8 +55,8 @@ export class Editor {
     this.#lines()
     const verdict = $('#verdict')
     verdict.classList.toggle('bad', Boolean(played.fault || played.failure))
-    if (played.fault) text(verdict, played.fault.line ? t('fault', { ...played.fault, what: fault(played.fault.what) }) : t('faultBare', { what: fault(played.fault.what) }))
-    else text(verdict, played.failure ? t('failure', { what: fault(played.failure.replace(/^scenario:/, '')) }) : t('ok'))
+    if (played.fault) text(verdict, played.fault.line ? t('fault', { ...played.fault, what: mistake(played.fault.what) }) : t('faultBare', { what: mistake(played.fault.what) }))
+    else text(verdict, played.failure ? t('failure', { what: mistake(played.failure).replace(/^scenario:/, '') }) : t('ok'))
     if (!played.fault) this.#fill(played)
   }
 
