@@ -180,7 +180,7 @@ func (b *tab) until(script string) {
 // size sets the window, which is touched if it is a phone's, and whether the user likes it dark.
 func (b *tab) size(width, height int64, scheme string) {
 	b.Helper()
-	b.do(emulation.SetDeviceMetricsOverride(width, height, 1, false), emulation.SetTouchEmulationEnabled(width < 600),
+	b.do(emulation.SetDeviceMetricsOverride(width, height, 1, false), emulation.SetTouchEmulationEnabled(min(width, height) < 600),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 

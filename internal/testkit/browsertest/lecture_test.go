@@ -12,18 +12,22 @@ import (
 // Next is out of reach. As a lecture the diagram and the whole text are on the screen, too.
 const onThePhone = `(async () => {
 	const { exercise, exercises } = await import('./exercises.js'), { parse } = await import('./script.js')
-	const found = [], box = q => document.querySelector(q).getBoundingClientRect()
+	const found = [], box = q => document.querySelector(q).getBoundingClientRect(), sideways = innerWidth > innerHeight
 	scrollTo(0, 0)
 	for (const tour of [...lab.tours.list, ...exercises.map(name => ({ ...parse(name, exercise(name, 7)), exercise: name, seed: 7 }))]) {
 		lab.tours.show({ ...tour, stops: tour.stops.map(x => ({ ...x, at: 0 })) })
 		for (let i = 0; i < tour.stops.length; i++) {
 			lab.tours.go(i)
-			if (lab.presenting) {
+			lab.circle.render(lab.now)
+			const whole = box('#circle svg'), cropped = [...document.querySelectorAll('#circle .say, #circle .crown path')].filter(x => x.checkVisibility({visibilityProperty: true}) && (at => at.width && (at.top < whole.top || at.bottom > whole.bottom || at.left < whole.left || at.right > whole.right))(x.getBoundingClientRect()))
+			if (cropped.length) found.push(tour.name + ', stop ' + (i + 1) + ': cropped: ' + cropped.map(x => x.textContent))
+			if (sideways && (whole.height < 180 || whole.bottom > innerHeight || whole.right > box('#tour').left || box('#tour .row').bottom > innerHeight + 1)) found.push(tour.name + ', stop ' + (i + 1) + ': the circle ends at ' + Math.round(whole.right) + ', ' + Math.round(whole.bottom) + ' px, the tour begins at ' + Math.round(box('#tour').left) + ', and Next ends at ' + Math.round(box('#tour .row').bottom))
+			if (lab.presenting && !sideways) {
 				const seen = [box('#circle svg'), box('#spacetime'), box('#tour-text'), box('#tour .row')]
 				if (seen.some((x, k) => Math.round(x.top) < Math.round(seen[k - 1]?.bottom ?? 0)) || seen[3].bottom > innerHeight + 1) found.push(tour.name + ', stop ' + (i + 1) + ': they overlap: ' + seen.map(x => Math.round(x.top) + '–' + Math.round(x.bottom)))
 				if (seen[0].height < 100 || seen[1].height < 190) found.push(tour.name + ', stop ' + (i + 1) + ': the pictures have ' + seen[0].height + ' and ' + seen[1].height + ' px')
 			}
-			if (box('.track').bottom > box('#tour').top) found.push(tour.name + ', stop ' + (i + 1) + ': ' + Math.round(box('.track').bottom - box('#tour').top) + ' px of the strip are covered')
+			if (!sideways && box('.track').bottom > box('#tour').top) found.push(tour.name + ', stop ' + (i + 1) + ': ' + Math.round(box('.track').bottom - box('#tour').top) + ' px of the strip are covered')
 			if (box('#tour-next').bottom > innerHeight) found.push(tour.name + ', stop ' + (i + 1) + ': Next is out of reach')
 		}
 	}
@@ -59,13 +63,14 @@ func TestALectureOnAPhone(t *testing.T) {
 	if !eval[bool](b, "(box => box.top >= 0 && box.bottom <= innerHeight)(document.querySelector('#tour-next').getBoundingClientRect())") {
 		t.Error("Next is not in reach")
 	}
-	for _, size := range [][2]int64{{360, 740}, {390, 844}} {
+	for _, size := range [][2]int64{{360, 740}, {360, 780}, {390, 844}, {844, 390}} {
 		b.size(size[0], size[1], "light")
 		for _, lecture := range []bool{false, true} {
 			eval[any](b, with("on => { lab.present(on); return 0 }", lecture))
 			for _, bad := range eval[[]string](b, onThePhone) {
 				t.Errorf("at %d px, as a lecture %v: %s", size[0], lecture, bad)
 			}
+			b.shoot(fmt.Sprintf("lab-%d-%d-%v-es", size[0], size[1], lecture))
 		}
 	}
 	b.shoot("lab-390-lecture-es")
