@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,7 +64,9 @@ func (l *lan) neverTwo(n int, addr string) (end func() int) {
 			}
 		}
 	}()
-	return func() int { close(over); return <-looked }
+	end = sync.OnceValue(func() int { close(over); return <-looked })
+	l.t.Cleanup(func() { end() }) // before its connections to the machines are closed
+	return end
 }
 
 // haveAddress are those of the machines, from 1, that have an address.

@@ -66,6 +66,7 @@ func with(function string, values ...any) string {
 func TestTheLabsTraceIsTheSimulators(t *testing.T) {
 	b := open(t, browser(t), serveLab(t))
 	b.until(ready)
+	eval[any](b, "lab.pause(), 0") // or the page would draw meanwhile
 	played := 0
 	for _, pattern := range []string{"../../../election/*/testdata/*.txt", "../../../election/*/testdata/*/*.txt", "../../../*/testdata/*.txt", "../../../*/testdata/*/*.txt"} {
 		files, err := filepath.Glob(pattern)
