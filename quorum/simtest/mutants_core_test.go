@@ -91,7 +91,7 @@ var coreMutants = []wrong{
 	{"waits for the answer of one that was not there", "internal/core/machine/detector.go", "\t\tpeer.askedAt = time.Time{}\n", "", "test internal/core/machine TestWhoWasNotThereOwesNoAnswer"},
 	{"waits for an answer that its leader's heartbeat made needless", "internal/core/machine/claim.go", "\tm.detector.ReceiveLeader(m.now)\n\tm.restsOnNoAnswer()\n", "\tm.detector.ReceiveLeader(m.now)\n", "test internal/core/machine TestASparedLeaderLeavesNoAnswerOwed"},
 	{"waits for an answer that another's made needless", "internal/core/machine/detector.go", "\tm.restsOnNoAnswer()\n\tleader :=", "\tleader :=", "test internal/core/machine TestASparedLeaderLeavesNoAnswerOwed"},
-	{"inquires while its claim is being saved", "internal/core/machine/leadership.go", "!a.m.tenure.Mine(a.m.tenure.Next())", "true", "test internal/core/machine TestAMemberThatHasClaimedAsksNoMember"},
+	{"probes while its claim is being saved", "internal/core/machine/leadership.go", "!a.m.tenure.Mine(a.m.tenure.Next())", "true", "test internal/core/machine TestAMemberThatHasClaimedAsksNoMember"},
 	{"sends its followers its end, and not the leader that it follows", "internal/core/machine/leadership.go", "m.tenure.Superseding()", "false", "scenario election/bully/testdata/told_who_leads.txt"},
 	{"list: leaves out a member that counted as down before the round", "election/ring/list.go", "return out.Down(r.ID) && !slices.Contains(l.missed, r.ID)", "return out.Down(r.ID)", "scenario election/ring/testdata/ring/down_before_the_round.txt"},
 	{"claims before it has received a new process", "internal/core/machine/detector.go", "m.replacing = m.tenure.Leaderless()", "m.replacing = false", "test internal/core/machine TestANewProcessIsHeardBeforeAnybodyClaims"},
