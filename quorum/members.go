@@ -69,7 +69,7 @@ func (c *changes) pursue() (goes bool) {
 		return false
 	}
 	if c.leads() {
-		return c.propose(c.wanted[0].change)
+		return c.proposeFirst()
 	}
 	if p := c.peer(c.view.Leader.ID); p != nil {
 		for _, w := range c.wanted {
@@ -77,6 +77,18 @@ func (c *changes) pursue() (goes bool) {
 		}
 	}
 	return false
+}
+
+// proposeFirst proposes the first of the requested changes that is allowed now. One that is not
+// holds up none behind it: that one may be what the first waits for, such as a voter that is added.
+func (c *changes) proposeFirst() (goes bool) {
+	before := c.proposed
+	for _, w := range c.wanted {
+		if goes = c.propose(w.change); goes || c.proposed != before {
+			break
+		}
+	}
+	return goes
 }
 
 func (c *changes) fulfilled(ch change) bool {

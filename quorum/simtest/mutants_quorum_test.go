@@ -10,6 +10,7 @@ var quorumMutants = []wrong{
 	{"quorum: a leap of the clock ends what is held", "quorum/voter.go", "\tif !c.lowerAt.IsZero() {\n\t\tc.lowerAt = c.now.Add(3 * c.me.Promise)\n\t}\n", "", "scenario quorum/testdata/rolling_times_leap.txt: each seat of a named election is led by one member at a time: with a quorum always, else where nothing is broken between the two and their coordinator"},
 	{"quorum: newcomers vote before what is held is over", "quorum/members.go", " && c.Earlier() > 0 {", " && false {", "scenario quorum/testdata/rolling_times_member.txt"},
 	{"quorum: a short wake before the end of a lease comes after a long one", "quorum/core.go", "wake(c.until.Add(-left * 11 / 100))", "wake(c.until.Add(-c.t / 50))", "test quorum TestALeaseEndsInTimeByALateTimer"},
+	{"quorum: a change that is not allowed holds up those behind it", "quorum/members.go", "goes || c.proposed != before {", "goes || c.proposed != before || true {", "scenario quorum/testdata/refused_change_first.txt"},
 	{"quorum: the driver keeps a claimed address", "quorum/peers.go", "\tcase p.elsewhere != \"\", p.strayed:\n", "\tcase p.elsewhere != \"\":\n", "test quorum TestAClaimedAddressIsDroppedByTheDriverToo"},
 	{"quorum: a promise is given before its length is on disk", "quorum/follower.go", " || c.node == nil || c.unsigned {", " || c.node == nil {", "test quorum TestNothingIsPromisedBeforeItsLengthIsOnDisk"},
 	{"quorum: what is promised no more is waited for", "quorum/follower.go", "\tc.me.Promise, c.selfDue = c.t, true\n", "", "scenario quorum/testdata/rolling_times.txt"},
