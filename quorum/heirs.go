@@ -61,7 +61,9 @@ func standsNext(p *peer) bool {
 
 // mayBeNamed reports whether a member is a candidate once it is handed leadership by name: a member
 // that has resigned is.
-func mayBeNamed(p *peer) bool { return standsNext(p) || p.aside == election.IneligibleResigned }
+func mayBeNamed(p *peer) bool {
+	return standsNext(p) || p.aside == election.IneligibleResigned || p.aside == election.IneligiblePaused
+}
 
 // asks reports whether a member asks for votes when no member leads. What it last reported about its
 // connections may have changed since.

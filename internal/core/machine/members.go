@@ -523,7 +523,7 @@ func (l *roll) nextToAsk(i int, now time.Time) []int {
 // eligibleNext reports whether a member is a candidate once the present leadership has ended: a
 // resigned member is then.
 func (peer *member) eligibleNext() bool {
-	return peer.eligibility == election.Eligible || peer.eligibility == election.StandsNext || peer.eligibility == election.IneligibleResigned
+	return peer.eligibility == election.Eligible || peer.eligibility == election.StandsNext || peer.eligibility == election.IneligibleResigned || peer.eligibility == election.IneligiblePaused
 }
 
 // fit reports whether the heir still can take leadership, as far as is known.
