@@ -171,7 +171,7 @@ func (m *elector) probedBy(msg *election.Message) {
 		m.abandon("its leader asks for the leader")
 	case t == m.View() && m.hearsay(msg.From):
 		m.loseLeader(election.CauseResigned, true, "it asks for the leader")
-	case t.Above(m.tenure.Held()) && t != m.tenure.Next() && !m.tenure.AnnouncedEnd().Above(t):
+	case t.Above(m.tenure.Held()) && t != m.tenure.Next():
 		m.tenure.Announced(t, m.now)
 	}
 }
@@ -306,7 +306,6 @@ func (m *elector) install() {
 	m.holds(false)
 	m.disinherit()
 	if m.tenure.Leading() {
-		m.maintenance.Hold(m.now, m.cfg.Self.ID)
 		m.note("leads", m.cfg.Self.ID, m.tenure.Held(), "")
 		m.takeLead()
 	} else {

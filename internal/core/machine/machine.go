@@ -62,6 +62,9 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.reviewRefusals()
 	m.endUnfounded()
 	m.review()
+	if m.tenure.Leading() {
+		m.maintenance.Hold(m.now, m.cfg.Self.ID)
+	}
 	m.endPoll()
 	m.resumeContest()
 	m.missHeir()

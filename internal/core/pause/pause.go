@@ -1,8 +1,9 @@
 // Package pause has a pause of the cluster, as a member knows it: until its end leadership stays
 // with a member, the holder, and only the holder is a candidate. Both cores have it as a part.
 //
-// The state has a version. The higher version holds; of equal versions the end that is sooner. So
-// members agree, in whatever order they receive it. Each message has it, with the time that is
+// The state has a version. The higher version holds; of equal versions the end that is sooner and
+// the holder that is higher, whichever report they came with: the time that a report takes makes its
+// end later. So members agree, in whatever order they receive it. Each message has it, with the time that is
 // left: no clock is compared.
 //
 // It assumes that the clocks of members count time at about the same rate: then a pause of an hour ends
@@ -66,8 +67,19 @@ func (p *Pause) Report(now time.Time) *election.Pause {
 
 // Receive takes in such a report, nil included.
 func (p *Pause) Receive(now time.Time, r *election.Pause) {
-	if r != nil && (r.Version > p.version || r.Version == p.version && now.Add(r.Left).Before(p.until)) {
-		p.version, p.until, p.holder = r.Version, now.Add(r.Left), r.Holder
+	if r == nil || r.Version < p.version {
+		return
+	}
+	ends := now.Add(r.Left)
+	if r.Version > p.version {
+		p.version, p.until, p.holder = r.Version, ends, r.Holder
+		return
+	}
+	if ends.Before(p.until) {
+		p.until = ends
+	}
+	if r.Holder.Compare(p.holder) > 0 {
+		p.holder = r.Holder
 	}
 }
 
