@@ -601,11 +601,9 @@ func (m *Machine) runDue() {
 	for name, ok := m.alarms.Due(m.now); ok; name, ok = m.alarms.Due(m.now) {
 		m.fire(name)
 	}
-	if !m.cfg.NoDetector {
-		m.watch()
-	}
 	m.alarms.Review()
 	if !m.cfg.NoDetector {
+		m.watch()
 		m.wakeForDetector()
 	}
 }
