@@ -31,7 +31,7 @@ func (Patient) Step(ev election.Event, out election.Actions) {
 		}
 	case election.LeaderElected:
 		out.CancelTimer("wait")
-		if ev.Token.Leader != out.Self() {
+		if ev.Token.Leader.ID != out.Self().ID {
 			return
 		}
 		for _, r := range out.Members() {

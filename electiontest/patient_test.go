@@ -32,7 +32,7 @@ func (p *patient) Step(ev election.Event, out election.Actions) {
 		}
 	case election.LeaderElected:
 		out.CancelTimer("wait")
-		if ev.Token.Leader == out.Self() {
+		if ev.Token.Leader.ID == out.Self().ID {
 			announce(out)
 		}
 	}

@@ -90,7 +90,7 @@ func (r *ring) step(a algorithm, ev election.Event, out election.Actions) {
 		}
 	case election.LeaderElected: // that leadership is on disk
 		switch {
-		case ev.Token.Leader != out.Self():
+		case ev.Token.Leader.ID != out.Self().ID:
 			r.passOn(ev.Token, out)
 		case r.round.Number > 0: // else it led before there was any contest
 			r.announce(a.leads(), out)
