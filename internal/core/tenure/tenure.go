@@ -151,7 +151,9 @@ func (t *Tenure) Superseding() bool { return t.held == t.above }
 // Announced notes that a leader has announced the end of a leadership which this member did
 // not follow: the rest may not have received that yet.
 func (t *Tenure) Announced(end election.Token, now time.Time) {
-	t.announcedEnd, t.announcedAt = end, now
+	if !t.announcedEnd.Above(end) {
+		t.announcedEnd, t.announcedAt = end, now
+	}
 }
 
 // AnnouncedEnd is the last leadership of which that was noted.
