@@ -189,6 +189,17 @@ func (o *office) free(p *peer, why string, cause election.Cause) {
 	}
 }
 
+// forget drops a member that is not on the list, and holds nothing.
+func (o *office) forget(p *peer) {
+	delete(o.peers, p.id)
+	for _, k := range o.contests.ordered() {
+		if k.candidate(p) != nil {
+			k.leaves(p)
+			o.lookAt(k)
+		}
+	}
+}
+
 // stateOf takes note of a member's state. Under a lease only time ends its leads.
 func (o *office) stateOf(id election.ID, s election.MemberState) {
 	p := o.peerOf(id)
@@ -247,6 +258,14 @@ func (o *office) check() {
 		if p.reported && o.now.Sub(p.heard) > o.wait && !p.silent {
 			p.silent = true
 			o.free(p, "it was silent for too long", election.CauseSilent)
+		}
+		if o.settled && !o.Knows(id) && (p.silent || !p.reported) {
+			o.forget(p)
+		}
+	}
+	for _, id := range o.Drained() {
+		if o.settled && !o.Knows(id) && o.peers[id] == nil {
+			o.undrain(id)
 		}
 	}
 	if len(o.moving) > 0 {
