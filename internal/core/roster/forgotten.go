@@ -36,6 +36,9 @@ func (r *Roster) forgets(now time.Time, e election.Member) bool {
 	if ok && old.Supersedes(e) {
 		e = old
 	}
+	if len(r.forgotten) == election.MaxMembers { // no list has so many: a member invents them
+		r.forgotten = slices.Delete(r.forgotten, 0, 1)
+	}
 	r.forgotten = append(r.forgotten, forgotten{e, now})
 	return true
 }

@@ -139,3 +139,20 @@ func ExampleRoster_Merge() {
 	// 1 false
 	// true
 }
+
+// What is remembered of forgotten entries is bounded, whatever a member sends: the latest stay forgotten.
+func TestForgottenEntriesAreBounded(t *testing.T) {
+	r := roster.New(member("1"), nil, nil)
+	entry := func(i int, version uint64) election.Member {
+		return election.Member{Rank: election.Rank{ID: election.ID(strconv.Itoa(1000 + i))}, Version: version, New: version > 1, Departure: election.Left}
+	}
+	for i := range election.MaxMembers + 1 {
+		r.Merge(noon, []election.Member{entry(i, 2)})
+	}
+	for _, i := range []int{0, 1, election.MaxMembers} {
+		r.Merge(noon, []election.Member{entry(i, 1)}) // a member still has it
+		if _, back := r.Entry(entry(i, 1).ID); back != (i == 0) {
+			t.Errorf("entry %d of %d that were forgotten is back: %v", i, election.MaxMembers+1, back)
+		}
+	}
+}
