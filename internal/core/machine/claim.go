@@ -25,6 +25,15 @@ type poll struct {
 // polls notes since when higher members are asked; zero: they are not.
 func (p *poll) polls(since time.Time) { p.polledAt = since }
 
+// begins reports whether an election, or the heir, may go on with ev: no member's work is in its way.
+func (m *elector) begins(ev election.Event) bool {
+	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
+	if begins && m.tooFew() {
+		m.reviewed(election.IneligibleFew) // for a moment, too: it is a candidate again when that has passed
+	}
+	return !(begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()))
+}
+
 // claim makes this member the next leader, above every epoch it knows, unless a different member's
 // work or claim may be in the way.
 func (m *elector) claim(why string) {
@@ -48,6 +57,16 @@ func (m *elector) claimAbove(ended election.Token) {
 func (c *connections) defersClaim() bool {
 	c.claimDeferred = c.claimDeferred || c.replacing
 	return c.replacing
+}
+
+// resumeDeferred begins the election that waited for a new process, which has been received now.
+func (m *elector) resumeDeferred() {
+	if m.claimDeferred {
+		m.claimDeferred = false
+		if m.undecided() {
+			m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+		}
+	}
 }
 
 // mayClaim reports whether this member may lead next, as far as it knows.
@@ -89,6 +108,47 @@ func (m *elector) inherits() bool {
 		m.take("leadership was handed over to it")
 	}
 	return true
+}
+
+// missHeir starts the election that waited, when the heir cannot take leadership any more.
+func (m *elector) missHeir() {
+	if !m.tenure.Draining() && m.heir != election.None && !m.fit(m.heir) {
+		m.unclaimed(m.heir, "it is down or no longer a candidate", false)
+	}
+}
+
+// unclaimed starts it because the heir has not claimed.
+func (m *elector) unclaimed(heir election.ID, why string, silent bool) {
+	m.disinherit()
+	if m.undecided() {
+		m.note("no longer awaits", heir, m.tenure.Held(), why)
+		if silent {
+			m.discover("the transfer target may have claimed")
+			return
+		}
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	}
+}
+
+// resumeContest begins the election that was held up, once nothing holds it up any more. Leaders that depart
+// and were silent for longer than is tolerated are forgotten.
+func (m *elector) resumeContest() {
+	for i := 0; i < len(m.departing); {
+		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {
+			i++
+			continue
+		}
+		m.departed(i, "silent for "+bears(m.cfg.Timing))
+	}
+	if !m.contestHeld || m.workElsewhere() != election.None {
+		return
+	}
+	m.holds(false)
+	m.contestBegins()
+	m.reconsider() // until now no member could lead
+	if m.undecided() {
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	}
 }
 
 // asksBeforehand asks the members about a leader, and reports so, if what this member has learned of that
@@ -146,7 +206,7 @@ func (m *claimant) pollsHigher() bool {
 func (m *elector) endPoll() {
 	if !m.polledAt.IsZero() && !m.polling() {
 		m.alarms.Cancel(timerPoll)
-		if m.polled() && !m.asksBeforehand() {
+		if m.polled() && !m.holdsContest() && !m.asksBeforehand() {
 			m.take("all have answered or are down")
 		}
 	}
@@ -184,9 +244,6 @@ func (m *elector) polled() bool {
 
 // take claims the next epoch.
 func (m *elector) take(why string) {
-	if m.holdsContest() {
-		return
-	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
 	m.tenure.Claim(m.seen.Next(m.cfg.Self, m.tenure.Held(), &m.disk), m.now)
 	m.seen.See(m.tenure.Next().Epoch)
@@ -372,4 +429,147 @@ func (m *inquiry) askAgain() {
 			m.probe(i)
 		}
 	})
+}
+
+// What follows asks the members for a leader before an election: nothing is claimed before the
+// answers are in.
+
+// discoverInDoubt asks what has become of leadership since it was lost.
+func (m *elector) discoverInDoubt() {
+	why := m.doubts
+	m.doubts = ""
+	if why != "" && m.place == onList {
+		m.discover(why)
+	}
+}
+
+// discover asks every member for the highest epoch; nothing is claimed before the answers are in. A
+// member does that when it starts, was stopped, or received no acknowledgement.
+func (m *elector) discover(why string) {
+	m.mode = asks
+	m.answered(false)
+	if m.eligibility() == election.Eligible {
+		m.declines(time.Time{})
+	}
+	m.awaitNobody()
+	m.inquires(m.now)
+	m.enterPhaseWithoutLeader()
+	m.note("probes", election.None, election.Token{}, why)
+	for i := range m.members {
+		m.members[i].probed, m.members[i].replied = false, false
+	}
+	for range probeWave {
+		m.probeNext()
+	}
+	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer(m.now)+m.cfg.Timing.TProcess))
+	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed(m.now) {
+		m.endDiscoveryIfAllReplied() // else only time can decide: there is no member left to ask
+	}
+}
+
+func (m *elector) endDiscoveryIfAllReplied() {
+	if m.mode == asks && !m.anyAwaited() {
+		m.discovered("all have answered or are down")
+	}
+}
+
+// discovered ends the discovery with a contest, if no leader was found.
+func (m *elector) discovered(why string) {
+	switch {
+	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
+		m.discover("it receives from members, but no answers")
+		return
+	case m.rebuffed(m.now):
+		m.discover("a member knows another process with this id")
+		return
+	}
+	m.endDiscovery()
+	if m.tenure.Leaderless() {
+		m.note("has probed", election.None, election.Token{}, why)
+		m.step(election.Event{Kind: election.Started})
+	}
+}
+
+func (m *elector) endDiscovery() {
+	if m.mode == idle {
+		return
+	}
+	m.mode, m.unacknowledged = idle, false
+	m.seen.Ask()
+	m.enterPhaseWithoutLeader()
+	m.alarms.Cancel(timerDiscovery)
+	m.awaitNobody()
+}
+
+// awaitLeader leaves it to the earlier members to elect, for T: of a hundred that join a new
+// cluster, not each need contest.
+func (m *elector) awaitLeader() {
+	m.mode = awaitsLeader
+	m.enterPhaseWithoutLeader()
+	m.note("awaits", election.None, election.Token{}, "the leader of the members that admitted it")
+	m.alarms.Set(timerDiscovery, m.now.Add(m.farT()))
+}
+
+// answers reports whether a ProbeReply has what its sender knows now: it answers a present
+// question, or the leader that we follow sent it. A member that has answered an earlier question
+// may have claimed since. Older versions send no stamp.
+func (m *stance) answers(report *election.Message) bool {
+	t := report.Token
+	follows := t.Leader.ID == report.From && (t == m.tenure.Next() || t == m.View())
+	return follows || report.Stamp == 0 || report.Stamp >= m.cfg.stampAt(m.since, m.origin)
+}
+
+// outranked reports whether, in a large cluster, there is no need to ask more members than have
+// been asked: a leadership is known, or a higher candidate has answered. That candidate asks on and
+// will claim, if any does. If it dies, a member that claims in its place with too low an epoch is
+// corrected. Otherwise all would ask all.
+func (m *stance) outranked() bool {
+	if len(m.members) <= probeWave+1 {
+		return false
+	}
+	if !m.tenure.Leaderless() {
+		return true
+	}
+	return anyOf(m.members[m.me+1:], func(peer *member) bool { return peer.replied && m.eligible(peer) })
+}
+
+// answerLost reports whether a live member was asked since then for its leader, and its answer has
+// not come: the two ends of a link may have given up different connections.
+func (r *roll) answerLost(inquired time.Time) bool {
+	return anyOf(r.members, func(peer *member) bool { // never this member itself: it is not asked
+		asked := peer.probed && !peer.askedAt.Before(inquired)
+		return asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt))
+	})
+}
+
+// rebuffed reports whether a member has refused us lately: it would have again.
+func (r *roll) rebuffed(now time.Time) bool {
+	return anyOf(r.members, func(peer *member) bool { return !peer.rebuffedAt.IsZero() && now.Sub(peer.rebuffedAt) <= r.farT() })
+}
+
+// mayBeBack reports whether a member was last found down more than T ago: followers do not dial
+// each other.
+func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
+	return peer.down && now.Sub(peer.missed) > t
+}
+
+// higherMissed reports whether that is so of a higher member.
+func (r *roll) higherMissed(now time.Time) bool {
+	return anyOf(r.members[r.me+1:], func(peer *member) bool { return peer.mayBeBack(now, r.timing.T()) })
+}
+
+// undecided reports whether there is no leader, nor about to be, and no answer is awaited that may
+// name a leader.
+func (m *stance) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }
+
+// anotherMayLead reports whether a leader that ends may have given way to one that is not known here.
+func (m *elector) anotherMayLead(msg *election.Message) bool {
+	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
+	return another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector
+}
+
+// higherMayBeBack reports whether a follower that no heartbeats reach may not know of a higher
+// member that is back: followers do not receive each other.
+func (m *elector) higherMayBeBack() bool {
+	return m.byRelay && m.heir == election.None && m.higherMissed(m.now)
 }

@@ -66,15 +66,6 @@ func (m *elector) release() {
 	}
 }
 
-// discoverInDoubt asks what has become of leadership since it was lost.
-func (m *elector) discoverInDoubt() {
-	why := m.doubts
-	m.doubts = ""
-	if why != "" && m.place == onList {
-		m.discover(why)
-	}
-}
-
 // leaderResigned handles the end of a leadership.
 func (m *elector) leaderResigned(msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
@@ -109,8 +100,7 @@ func (m *elector) leaderEnds(msg *election.Message, why string) {
 	if msg.Token != m.tenure.Held() { // a higher epoch of the leadership that is followed
 		m.tenure.Announced(msg.Token, m.now)
 	}
-	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
-	if another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
+	if m.anotherMayLead(msg) {
 		m.lose(election.CauseResigned, true, why)
 		m.discover("another may lead")
 		return
@@ -316,47 +306,6 @@ func (m *elector) transfer(to election.ID) {
 	m.bequeath(to, m.tenure.Held())
 	m.note("transfers", to, m.tenure.Held(), "it was asked to")
 	m.stepDown("it hands over to " + string(to))
-}
-
-// missHeir starts the election that waited, when the heir cannot take leadership any more.
-func (m *elector) missHeir() {
-	if !m.tenure.Draining() && m.heir != election.None && !m.fit(m.heir) {
-		m.unclaimed(m.heir, "it is down or no longer a candidate", false)
-	}
-}
-
-// unclaimed starts it because the heir has not claimed.
-func (m *elector) unclaimed(heir election.ID, why string, silent bool) {
-	m.disinherit()
-	if m.undecided() {
-		m.note("no longer awaits", heir, m.tenure.Held(), why)
-		if silent {
-			m.discover("the transfer target may have claimed")
-			return
-		}
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-	}
-}
-
-// resumeContest begins the election that was held up, once nothing holds it up any more. Leaders that depart
-// and were silent for longer than is tolerated are forgotten.
-func (m *elector) resumeContest() {
-	for i := 0; i < len(m.departing); {
-		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {
-			i++
-			continue
-		}
-		m.departed(i, "silent for "+bears(m.cfg.Timing))
-	}
-	if !m.contestHeld || m.workElsewhere() != election.None {
-		return
-	}
-	m.holds(false)
-	m.contestBegins()
-	m.reconsider() // until now no member could lead
-	if m.undecided() {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-	}
 }
 
 // endUnfounded ends what only time or other members end: it has founded no cluster, or a pause lasts.

@@ -93,73 +93,6 @@ func (a actions) AnswerTime(id election.ID) time.Duration {
 	return a.m.answerTime(i, a.m.now)
 }
 
-// discover asks every member for the highest epoch; nothing is claimed before the answers are in. A
-// member does that when it starts, was stopped, or received no acknowledgement.
-func (m *elector) discover(why string) {
-	m.mode = asks
-	m.answered(false)
-	if m.eligibility() == election.Eligible {
-		m.declines(time.Time{})
-	}
-	m.awaitNobody()
-	m.inquires(m.now)
-	m.enterPhaseWithoutLeader()
-	m.note("probes", election.None, election.Token{}, why)
-	for i := range m.members {
-		m.members[i].probed, m.members[i].replied = false, false
-	}
-	for range probeWave {
-		m.probeNext()
-	}
-	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer(m.now)+m.cfg.Timing.TProcess))
-	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed(m.now) {
-		m.endDiscoveryIfAllReplied() // else only time can decide: there is no member left to ask
-	}
-}
-
-func (m *elector) endDiscoveryIfAllReplied() {
-	if m.mode == asks && !m.anyAwaited() {
-		m.discovered("all have answered or are down")
-	}
-}
-
-// discovered ends the discovery with a contest, if no leader was found.
-func (m *elector) discovered(why string) {
-	switch {
-	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
-		m.discover("it receives from members, but no answers")
-		return
-	case m.rebuffed(m.now):
-		m.discover("a member knows another process with this id")
-		return
-	}
-	m.endDiscovery()
-	if m.tenure.Leaderless() {
-		m.note("has probed", election.None, election.Token{}, why)
-		m.step(election.Event{Kind: election.Started})
-	}
-}
-
-func (m *elector) endDiscovery() {
-	if m.mode == idle {
-		return
-	}
-	m.mode, m.unacknowledged = idle, false
-	m.seen.Ask()
-	m.enterPhaseWithoutLeader()
-	m.alarms.Cancel(timerDiscovery)
-	m.awaitNobody()
-}
-
-// awaitLeader leaves it to the earlier members to elect, for T: of a hundred that join a new
-// cluster, not each need contest.
-func (m *elector) awaitLeader() {
-	m.mode = awaitsLeader
-	m.enterPhaseWithoutLeader()
-	m.note("awaits", election.None, election.Token{}, "the leader of the members that admitted it")
-	m.alarms.Set(timerDiscovery, m.now.Add(m.farT()))
-}
-
 // probedBy handles what a question shows: a sender that asks under its own token leads by it no
 // more. A member that has received it as a leader waits for its heartbeats all the same: it may have
 // been stopped for a moment, and lead again.
@@ -370,14 +303,13 @@ func (m *elector) end(next tenure.Phase, cause election.Cause, certain bool, why
 	m.alarms.Wake(m.now.Add(2 * m.cfg.Timing.TMax))
 }
 
-// loseLeader ends the present leadership and has the Algorithm find the next. Followers do not
-// receive each other: a follower that no heartbeats reach does not know which higher member is back.
+// loseLeader ends the present leadership and has the Algorithm find the next.
 func (m *elector) loseLeader(cause election.Cause, certain bool, why string) {
 	lost := m.tenure.Held()
 	m.lose(cause, certain, why)
 	switch {
 	case !m.undecided():
-	case m.byRelay && m.heir == election.None && m.higherMissed(m.now):
+	case m.higherMayBeBack():
 		m.discover("a higher member may be back")
 	default:
 		m.step(election.Event{Kind: election.LeaderLost, Token: lost})
@@ -392,16 +324,11 @@ func (m *elector) abandon(why string) {
 	m.discover(why)
 }
 
-// step steps the Algorithm. A contest begins when no member's work is in its way.
+// step steps the Algorithm. An election begins when no member's work is in its way.
 func (m *elector) step(ev election.Event) {
-	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	if begins && m.tooFew() {
-		m.reviewed(election.IneligibleFew) // for a moment, too: it is a candidate again when that has passed
+	if m.begins(ev) {
+		m.algorithm.Step(ev, actions{m})
 	}
-	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
-		return
-	}
-	m.algorithm.Step(ev, actions{m})
 }
 
 // What follows keeps the newest leadership and the member list on disk. A member that cannot

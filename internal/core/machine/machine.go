@@ -412,12 +412,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	if !m.cfg.NoDetector {
 		m.sendMeta(i, m.metas.Own())
 	}
-	if m.claimDeferred {
-		m.claimDeferred = false
-		if m.undecided() {
-			m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-		}
-	}
+	m.resumeDeferred()
 	switch {
 	case m.tenure.Beats():
 		m.detector.CountFrom(m.now) // it has received us; only now can a heartbeat of ours reach it

@@ -179,17 +179,6 @@ func (r *roll) works(now time.Time) election.ID {
 	return r.members[i].ID
 }
 
-// mayBeBack reports whether a member was last found down more than T ago: followers do not dial
-// each other.
-func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
-	return peer.down && now.Sub(peer.missed) > t
-}
-
-// higherMissed reports whether that is so of a higher member.
-func (r *roll) higherMissed(now time.Time) bool {
-	return anyOf(r.members[r.me+1:], func(peer *member) bool { return peer.mayBeBack(now, r.timing.T()) })
-}
-
 func anyOf(members []member, such func(*member) bool) bool {
 	for i := range members {
 		if such(&members[i]) {
@@ -199,22 +188,8 @@ func anyOf(members []member, such func(*member) bool) bool {
 	return false
 }
 
-// answerLost reports whether a live member was asked since then for its leader, and its answer has
-// not come: the two ends of a link may have given up different connections.
-func (r *roll) answerLost(inquired time.Time) bool {
-	return anyOf(r.members, func(peer *member) bool { // never this member itself: it is not asked
-		asked := peer.probed && !peer.askedAt.Before(inquired)
-		return asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt))
-	})
-}
-
 func (r *roll) anyAwaited() bool {
 	return anyOf(r.members, func(peer *member) bool { return peer.awaited })
-}
-
-// rebuffed reports whether a member has refused us lately: it would have again.
-func (r *roll) rebuffed(now time.Time) bool {
-	return anyOf(r.members, func(peer *member) bool { return !peer.rebuffedAt.IsZero() && now.Sub(peer.rebuffedAt) <= r.farT() })
 }
 
 // refusedByAll reports whether a member knows a second process with our id, and none has a

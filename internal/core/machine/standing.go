@@ -20,29 +20,6 @@ type stance struct {
 	inheritance
 }
 
-// answers reports whether a ProbeReply has what its sender knows now: it answers a present
-// question, or the leader that we follow sent it. A member that has answered an earlier question
-// may have claimed since. Older versions send no stamp.
-func (m *stance) answers(report *election.Message) bool {
-	t := report.Token
-	follows := t.Leader.ID == report.From && (t == m.tenure.Next() || t == m.View())
-	return follows || report.Stamp == 0 || report.Stamp >= m.cfg.stampAt(m.since, m.origin)
-}
-
-// outranked reports whether, in a large cluster, there is no need to ask more members than have
-// been asked: a leadership is known, or a higher candidate has answered. That candidate asks on and
-// will claim, if any does. If it dies, a member that claims in its place with too low an epoch is
-// corrected. Otherwise all would ask all.
-func (m *stance) outranked() bool {
-	if len(m.members) <= probeWave+1 {
-		return false
-	}
-	if !m.tenure.Leaderless() {
-		return true
-	}
-	return anyOf(m.members[m.me+1:], func(peer *member) bool { return peer.replied && m.eligible(peer) })
-}
-
 // MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
 func (m *stance) MinEpoch() uint64 {
 	lowest := uint64(0)
@@ -170,10 +147,6 @@ func (m *stance) enterPhaseWithoutLeader() {
 		m.tenure.Enter(m.phaseWithoutLeader())
 	}
 }
-
-// undecided reports whether there is no leader, nor about to be, and no answer is awaited that may
-// name a leader.
-func (m *stance) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }
 
 // refusals is whether live members of the list refuse this member.
 type refusals struct {
