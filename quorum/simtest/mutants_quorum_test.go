@@ -56,8 +56,6 @@ var quorumMutants = []wrong{
 	{"quorum: yields to one that reaches no majority", "quorum/heirs.go", "\tcase !c.reachesMajority():\n", "\tcase false:\n", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
 	{"quorum: yields to one that is to be removed", "quorum/core.go", " || c.applied < c.lastIndex() || c.pause", " || c.pause", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: hands over to no paused member", "quorum/heirs.go", " || p.aside == election.IneligiblePaused", "", "scenario quorum/testdata/pause_transfer.txt"},
-	{"quorum: makes way for one that reaches no majority", "quorum/heirs.go", "\tcase !c.reachesMajority():\n", "\tcase false:\n", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
-	{"quorum: makes way for one that is to be removed", "quorum/core.go", " || c.applied < c.lastIndex() || c.pause", " || c.pause", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: a member that passes its log on ends before it has", "quorum/leader.go", "\t\tif c.successor() != raft.None {", "\t\tif true {", "scenario quorum/testdata/passes_its_log_far.txt"},
 	{"quorum: keeps an answer to each heartbeat of an earlier term", "quorum/follower.go", "\tif b.term < st.GetTerm() && c.busy() {", "\tif false {", "scenario quorum/testdata/failing_candidate.txt"},
 	{"quorum: an elected member sends before its own vote is on disk", "quorum/leader.go", " && c.hard.GetTerm() == st.GetTerm() // else", " // else", "soak quorum 1:500: a token is on disk before any message or watcher has it"},

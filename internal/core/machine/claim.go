@@ -563,13 +563,13 @@ func (r *roll) higherMissed(now time.Time) bool {
 func (m *stance) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }
 
 // anotherMayLead reports whether a leader that ends may have given way to one that is not known here.
-func (m *elector) anotherMayLead(msg *election.Message) bool {
+func (m *claimant) anotherMayLead(msg *election.Message) bool {
 	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
 	return another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector
 }
 
 // higherMayBeBack reports whether a follower that no heartbeats reach may not know of a higher
 // member that is back: followers do not receive each other.
-func (m *elector) higherMayBeBack() bool {
+func (m *claimant) higherMayBeBack() bool {
 	return m.byRelay && m.heir == election.None && m.higherMissed(m.now)
 }

@@ -189,17 +189,6 @@ func (o *office) free(p *peer, why string, cause election.Cause) {
 	}
 }
 
-// forget drops a member that is not on the list, and holds nothing.
-func (o *office) forget(p *peer) {
-	delete(o.peers, p.id)
-	for _, k := range o.contests.ordered() {
-		if k.candidate(p) != nil {
-			k.leaves(p)
-			o.lookAt(k)
-		}
-	}
-}
-
 // stateOf takes note of a member's state. Under a lease only time ends its leads.
 func (o *office) stateOf(id election.ID, s election.MemberState) {
 	p := o.peerOf(id)
@@ -259,8 +248,13 @@ func (o *office) check() {
 			p.silent = true
 			o.free(p, "it was silent for too long", election.CauseSilent)
 		}
-		if o.settled && !o.Knows(id) && (p.silent || !p.reported) {
-			o.forget(p)
+		if o.settled && !o.Knows(id) && (p.silent || !p.reported) { // it holds nothing
+			for _, k := range o.contests.ordered() {
+				if k.candidate(p) != nil {
+					o.claims(k, p, claim{Name: k.name})
+				}
+			}
+			delete(o.peers, id)
 		}
 	}
 	for _, id := range o.Drained() {
