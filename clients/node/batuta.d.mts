@@ -28,6 +28,8 @@ export interface LeadOptions {
   ttl?: number
   /** ends the candidacy */
   signal?: AbortSignal
+  /** Is called with what lead waits for, and again when that changes. */
+  report?: (text: string) => void
   weight?: number
   seats?: number
   prefer?: boolean

@@ -72,7 +72,8 @@ export class Agent {
     try {
       answer = JSON.parse(text)
     } catch {
-      answer = { error: 'it is not batuta\'s: ' + text.slice(0, 100) }
+      answer = { error: 'the answer is not batuta\'s: ' + text.slice(0, 100) }
+      if (status < 300) throw new Error(answer.error) // such as an answer that is cut short
     }
     if (status >= 300) throw new Refused(status, answer?.error ?? http.STATUS_CODES[status])
     return answer
@@ -123,8 +124,10 @@ export class Agent {
    * for the work, acknowledges, and stands again. If the work returns or throws while it leads, the election is given
    * away, and lead does the same. What it throws after a loss or an abort is ignored: it is mostly that of lead.signal.
    * ttl is in milliseconds: for so long a leadership is kept for a program that answers no more. options are weight,
-   * seats and prefer. */
-  async lead(election, work, { ttl = 10_000, signal, ...options } = {}) {
+   * seats and prefer. report(text) is called with what it waits for, and again when that changes. */
+  async lead(election, work, { ttl = 10_000, signal, report, ...options } = {}) {
+    if (!(ttl >= 1000 && ttl <= 300_000)) throw new RangeError(`ttl is ${ttl / 1000} s: give 1 to 300 s`)
+    let told
     const path = `/v1/elections/${encodeURIComponent(election)}/candidacy`
     const c = { mine: null, owed: false, held: null } // the id; whether an acknowledgement is owed; what leads
     try {
@@ -132,7 +135,7 @@ export class Agent {
         const asked = now()
         const body = { ttl: Math.round(ttl) + 'ms', ...(c.mine ? { candidacy: c.mine } : options) }
         if (c.owed && c.mine) body.released = true
-        const { turn, lost } = await this.#turn(c, path, body, c.held ? Math.max(c.held.left() / 2, 50) : ttl / 2)
+        const { turn, lost, why } = await this.#turn(c, path, body, c.held ? Math.max(c.held.left() / 2, 50) : ttl / 2, election)
         let pause = PAUSE
         if (turn && turn.state !== 'waiting') {
           const valid = asked + turn.valid_ms * (1 - MARGIN)
@@ -151,6 +154,8 @@ export class Agent {
         if (held && (lost || (turn && (turn.state !== 'leading' || turn.token !== held.token)))) {
           held.lose(lost || turn.cause || turn.state)
         }
+        if (!held && why && why !== told) report?.('waiting for ' + why)
+        told = held ? undefined : why
         await pauseFor(pause, signal, held?.returned)
         if (held?.returned.aborted) {
           c.held = null
@@ -168,23 +173,25 @@ export class Agent {
     return c.held?.result()
   }
 
-  // turn asks for a turn. lost: why a leadership is over.
-  async #turn(c, path, body, timeout) {
+  // turn asks for a turn. lost: why a leadership is over. why: what is waited for.
+  async #turn(c, path, body, timeout, election) {
     try {
       const turn = await this.call('PUT', path, body, timeout)
       c.mine = turn.candidacy
       c.owed = false
-      return { turn }
+      const by = turn.held_by ? `${election}, which member ${turn.held_by} leads` : 'leadership of ' + election
+      return { turn, why: turn.state === 'waiting' ? by : undefined }
     } catch (e) {
+      const why = `an answer of the agent ${this.options.socketPath ?? this.base}: ${e.message || e.code}`
       if (e instanceof Refused && e.code === 404) {
         c.mine = null // it has ended
         c.owed = false
       } else if (e instanceof Refused && e.code < 500 && e.code !== 408) {
         throw e
       } else if (e instanceof Refused || e instanceof Late) {
-        return {} // what is valid stays so
+        return { why } // what is valid stays so
       }
-      return { lost: e.message }
+      return { lost: e.message || e.code, why }
     }
   }
 }
@@ -306,9 +313,13 @@ async function main() {
   const [election, ...argv] = positionals
   if (argv.length === 0) throw new Error(usage)
   const stop = new AbortController()
-  process.on('SIGTERM', () => stop.abort())
+  for (const s of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(s, () => stop.abort())
   const agent = new Agent(values.agent ?? process.env.BATUTA_AGENT)
-  const code = await agent.lead(election, command(argv, values.grace * 1000), { ttl: values.ttl * 1000, signal: stop.signal })
+  const code = await agent.lead(election, command(argv, values.grace * 1000), {
+    ttl: values.ttl * 1000,
+    signal: stop.signal,
+    report: (text) => console.error('batuta.mjs: ' + text),
+  })
   process.exitCode = code ?? 0
 }
 

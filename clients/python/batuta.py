@@ -84,10 +84,13 @@ class Agent:
         c, r = self._ask(method, path, body, timeout)
         try:
             text = r.read()
+            foreign = "the answer is not batuta's: " + text[:100].decode("utf-8", "replace")
             try:
                 answer = json.loads(text)
             except ValueError:
-                answer = {"error": "it is not batuta's: " + text[:100].decode("utf-8", "replace")}
+                if r.status < 300:  # such as an answer that is cut short
+                    raise ConnectionError(foreign)
+                answer = {"error": foreign}
         except http.client.HTTPException as e:
             raise ConnectionError(str(e)) from e
         finally:
@@ -117,36 +120,44 @@ class Agent:
                 pass
             time.sleep(PAUSE)
 
-    def lead(self, election, work, ttl=10.0, stop=None, **options):
+    def lead(self, election, work, ttl=10.0, stop=None, report=None, **options):
         """Runs work(lead) under each leadership of a named election. When work returns while it leads, the
         election is given away, and lead returns the same value. When the leadership is lost, lead waits for
         work to return, acknowledges, and is a candidate again. An exception of work ends it.
 
         ttl: seconds after which the agent gives the election away without a renewal, 1 to 300.
-        stop: a threading.Event that ends it. options: weight, seats, prefer.
+        stop: a threading.Event that ends it. report(text) is called with what it waits for, and again when that
+        changes; the default prints nothing. options: weight, seats, prefer.
         Raises Refused if the agent refuses the candidacy for good.
         """
         path = "/v1/elections/%s/candidacy" % urllib.parse.quote(election, safe="")
+        if not 1 <= ttl <= 300:
+            raise ValueError("ttl is %g s: give 1 to 300" % ttl)
         stop = stop or threading.Event()
+        told = None
         mine, owed, held = None, False, None  # the id; whether an acknowledgement is owed; what leads
         try:
             while not stop.is_set():
-                asked, pause, turn, lost = time.monotonic(), PAUSE, None, None
+                asked, pause, turn, lost, why = time.monotonic(), PAUSE, None, None, None
                 body = {"ttl": "%dms" % (ttl * 1000), **({"candidacy": mine} if mine else options)}
                 if owed and mine:
                     body["released"] = True
                 try:
                     turn = self.call("PUT", path, body, max(held.left() / 2, 0.05) if held else ttl / 2)
                     mine, owed = turn["candidacy"], False
-                except socket.timeout:
-                    pass  # it may be frozen, or only this connection: what is valid stays so
+                    if turn["state"] == "waiting":
+                        why = "%s, which member %s leads" % (election, turn["held_by"]) if turn.get("held_by") else "leadership of " + election
+                except socket.timeout:  # it may be frozen, or only this connection: what is valid stays so
+                    why = "an answer of the agent %s: there is none in time" % self.address
                 except OSError as e:
                     lost = str(e)
+                    why = "an answer of the agent %s: %s" % (self.address, e)
                 except Refused as e:
                     if e.code == 404:
                         mine, owed, lost = None, False, str(e)  # it has ended
                     elif e.code < 500 and e.code != 408:
                         raise
+                    why = "the agent %s: %s" % (self.address, e)
                 if turn and turn["state"] != "waiting":
                     valid = asked + turn["valid_ms"] / 1000 * (1 - MARGIN)
                     if held and turn["token"] == held.token:
@@ -161,6 +172,9 @@ class Agent:
                 if held and (lost or turn and (turn["state"] != "leading" or turn["token"] != held.token)):
                     held.lose(lost or turn.get("cause") or turn["state"])
                 if not held:
+                    if report and why and why != told:
+                        report("waiting for " + why)
+                    told = why
                     stop.wait(pause)
                 elif held.done.wait(pause):
                     kept, held, owed = held, None, True
@@ -273,16 +287,18 @@ def command(argv, grace=5.0):
 def main():
     a = argparse.ArgumentParser(description="Run a command only while an election is held.")
     a.add_argument("--agent", default=os.environ.get("BATUTA_AGENT", "127.0.0.1:7500"), help="HOST:PORT or unix:PATH")
-    a.add_argument("--ttl", type=float, default=10, help="seconds, 1 to 300")
+    a.add_argument("--ttl", type=float, default=10, help="seconds without a renewal until another may lead, 1 to 300")
     a.add_argument("--grace", type=float, default=5, help="seconds between SIGTERM and SIGKILL")
     a.add_argument("election")
     a.add_argument("command", nargs="+", help="-- COMMAND ARG...")
     a = a.parse_args()
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(s) != signal.SIG_IGN:  # as with nohup
+            signal.signal(s, lambda *_: threading.Thread(target=stop.set).start())
     try:
-        code = Agent(a.agent).lead(a.election, command(a.command, a.grace), a.ttl, stop)
-    except Refused as e:
+        code = Agent(a.agent).lead(a.election, command(a.command, a.grace), a.ttl, stop, lambda text: print("batuta.py:", text, file=sys.stderr))
+    except (Refused, ValueError, OSError) as e:
         sys.exit("batuta.py: %s" % e)
     sys.exit(0 if code is None else code if code >= 0 else 128 - code)
 

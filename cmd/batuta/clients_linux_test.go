@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -12,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -85,7 +88,7 @@ func (c *crew) hold(program []string, at string) {
 	c.T.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM) // the client's own ends its worker
 		cmd.Wait()
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // that of the page leaves it behind
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	})
 }
 
@@ -144,6 +147,118 @@ func TestProgramsInOtherLanguagesLeadInTurn(t *testing.T) {
 				c.signal(at, syscall.SIGCONT)
 			})
 		}
+	}
+}
+
+// only is an agent at which a single client leads, unless an answer is set: then it gives that.
+func only(t *testing.T) (addr string, answer *atomic.Pointer[func(http.ResponseWriter)]) {
+	t.Helper()
+	answer = &atomic.Pointer[func(http.ResponseWriter)]{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		if given := answer.Load(); given != nil {
+			(*given)(w)
+			return
+		}
+		io.WriteString(w, `{"state":"leading","election":"payroll","token":"7:1","valid_ms":30000,"lease_ms":0,"candidacy":"c"}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String(), answer
+}
+
+// A client stops its command at each signal that asks it to end. An answer that is cut short counts as none: the command
+// stops, and is started again under the next one.
+func TestClientsStopTheirCommand(t *testing.T) {
+	t.Parallel()
+	for name, program := range clients(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			interpreter(t, program[0])
+			f := runtest.NewFactory(t)
+			at, answer := only(t)
+			words := []string{"deaf", "child"}
+			if name == "Go" {
+				words = words[:1] // its program kills no group
+			}
+			start := func() *exec.Cmd {
+				argv := strings.Split(strings.ReplaceAll(strings.Join(program, "\n"), "AGENT", at), "\n")
+				cmd := exec.Command(argv[0], append(append(argv[1:], "worker"), f.Argv(words...)...)...)
+				cmd.Stderr = os.Stderr
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					cmd.Process.Signal(syscall.SIGTERM)
+					cmd.Wait()
+				})
+				return cmd
+			}
+			ends := func(cause func()) {
+				var workers []*runtest.Worker
+				for range words {
+					workers = append(workers, f.Next())
+				}
+				cause()
+				for _, w := range workers {
+					f.Dies(w)
+				}
+			}
+			for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+				cmd := start()
+				ends(func() { cmd.Process.Signal(s) })
+				cmd.Wait()
+			}
+			start()
+			for _, give := range []func(http.ResponseWriter){
+				func(w http.ResponseWriter) { io.WriteString(w, `{"state":"leading","tok`) },
+				func(w http.ResponseWriter) {
+					w.Header().Set("Content-Length", "1000")
+					io.WriteString(w, `{"state":"lead`)
+				},
+				func(http.ResponseWriter) {},
+			} {
+				ends(func() { answer.Store(&give) })
+				answer.Store(nil)
+			}
+			for range words {
+				f.Next()
+			}
+			if name == "the page's" {
+				words = words[:1] // a child of the command lives on
+				cmd := start()
+				ends(func() { cmd.Process.Kill() })
+			}
+		})
+	}
+}
+
+// A client reports once what it waits for, and refuses a ttl that no agent takes.
+func TestClientsReportWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	for name, program := range clients(t) {
+		if name == "the page's" || name == "Go" {
+			continue // the page's prints each error, and that of Go is a program of these tests
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			interpreter(t, program[0])
+			argv := strings.Split(strings.ReplaceAll(strings.Join(program, "\n"), "AGENT", dead.Addr().String()), "\n")
+			argv = append(argv[:len(argv)-2], "--ttl", "SECONDS", "payroll", "--", "true")
+			for ttl, want := range map[string]string{"2": "waiting for an answer of the agent", "0": "ttl is 0", "0.5": "ttl is 0.5", "301": "ttl is 301"} {
+				argv[slices.Index(argv, "--ttl")+1] = ttl
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				out, _ := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+				if ended := ctx.Err() == nil; ended == (ttl == "2") || strings.Count(string(out), want) != 1 || strings.Count(string(out), "\n") != 1 {
+					t.Errorf("--ttl %s: it prints %q, and ends: %v; want once: %s", ttl, out, ended, want)
+				}
+				cancel()
+			}
+		})
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := batutaclient.New(os.Args[1]).Lead(ctx, "payroll", func(ctx context.Context, l *batutaclient.Leadership) error {
 		cmd := exec.CommandContext(ctx, os.Args[2], os.Args[3:]...) // kills it when ctx ends
