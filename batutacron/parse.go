@@ -32,14 +32,14 @@ func Parse(spec string) (*Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", shown, err)
 	}
+	if strings.HasPrefix(fields, "@every") {
+		return nil, fmt.Errorf("%q counts from when a process started, which is another time on each member: write fields, such as '*/5 * * * *'", shown)
+	}
 	read, err := fieldsOf.Parse(fields)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w; write minute, hour, day of the month, month and day of the week, as in '*/5 * * * *'", shown, err)
 	}
-	calendar, ok := read.(*cron.SpecSchedule)
-	if !ok { // @every
-		return nil, fmt.Errorf("%q counts from when a process started, which is another time on each member: write fields, such as '*/5 * * * *'", shown)
-	}
+	calendar := read.(*cron.SpecSchedule) // but for @every
 	calendar.Location = time.UTC
 	s := &Schedule{calendar, zone}
 	if s.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {

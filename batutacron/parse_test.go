@@ -33,6 +33,7 @@ func TestWhatIsNoSchedule(t *testing.T) {
 		"*/0 * * * *":               "positive number",
 		"0 0 30 2 *":                "there is no such day",
 		"@every 5m":                 "counts from when a process started",
+		"@every":                    "counts from when a process started",
 		" @every 5m":                "counts from when a process started",
 		"\t@every 5m":               "counts from when a process started",
 		"CRON_TZ=UTC @every 5m":     "counts from when a process started",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -54,7 +55,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.priority, "priority", 0, "rank of this member, `N`; of equal ones the higher ID ranks first")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7400", "`HOST:PORT` at which members reach this one; port 0 picks a free one")
 	fs.StringVar(&f.advertise, "advertise", "", "`HOST:PORT` to publish instead of the listen address (default for 0.0.0.0: the address that members are reached from)")
-	fs.StringSliceVar(&f.members, "member", nil, "`ID=HOST:PORT` of a member, this one included or not; repeatable")
+	cli.ListVar(fs, &f.members, "member", "`ID=HOST:PORT` of a member, this one included or not; repeatable")
 	f.membership.register(fs)
 	fs.StringVar(&f.algorithm, "algorithm", "bully", algorithm.Usage())
 	fs.StringVar(&f.probe, "probe", "descending", "ask higher members in `MODE` all (at once) or descending (one by one) [bully]")
@@ -67,7 +68,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `DURATION` for which a message is handled")
 	fs.StringVar(&f.dataDir, "data-dir", "", "`DIR` that keeps the state, created with mode 0700 (default none: the state ends with the process)")
 	fs.StringVar(&f.http, "http", cli.DefaultHTTP, "`HOST:PORT` or unix:PATH of the HTTP API, or off; if the default port is taken, any free one")
-	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`NAME` under which the API may be asked, besides localhost and IP addresses; repeatable")
+	cli.ListVar(fs, &f.httpHosts, "http-host", "`NAME` under which the API may be asked, besides localhost and IP addresses; repeatable")
 	f.output.Register(fs, "text")
 	f.hooks.Register(fs, "member")
 	f.wire.register(fs)
@@ -213,7 +214,7 @@ type memberFlags struct {
 }
 
 func (f *memberFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.join, "join", nil, "`HOST:PORT` of any member to join through, srv:NAME or file:PATH; a name means all its addresses; repeatable")
+	cli.ListVar(fs, &f.join, "join", "`HOST:PORT` of any member to join through, srv:NAME or file:PATH; a name means all its addresses; repeatable")
 	fs.BoolVar(&f.bootstrap, "bootstrap", false, "create the cluster if there is none: on one member, once; the others, with --join and no --member, then create none")
 	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections")
 	fs.IntVar(&f.minMembers, "min-members", 0, "lead only while receiving `N` members, this one included (not with quorum)")
@@ -608,10 +609,34 @@ func newAlgorithm(name, probe string) (batuta.Algorithm, error) {
 }
 
 // planFlags are when "batuta run" runs its command.
-type planFlags struct{ schedule, missed string }
+type planFlags struct {
+	schedule cronText
+	missed   string
+}
+
+// cronText is the value of --schedule. An empty value would run the command at once.
+type cronText string
+
+// NeverEmpty makes an empty variable an error, too.
+func (*cronText) NeverEmpty() {}
+
+// Type implements [pflag.Value].
+func (*cronText) Type() string { return "string" }
+
+// String implements [pflag.Value].
+func (c *cronText) String() string { return string(*c) }
+
+// Set implements [pflag.Value].
+func (c *cronText) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("--schedule is empty: write minute, hour, day of the month, month and day of the week, as in '*/5 * * * *', or leave it out")
+	}
+	*c = cronText(text)
+	return nil
+}
 
 func (f *planFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.schedule, "schedule", "", "run the command at each time of `CRON`, in UTC: '*/5 * * * *', or 'CRON_TZ=Europe/Madrid 30 4 * * *' (default: run it for as long as this member leads)")
+	fs.Var(&f.schedule, "schedule", "run the command at each time of `CRON`, in UTC: '*/5 * * * *', or 'CRON_TZ=Europe/Madrid 30 4 * * *' (default: run it for as long as this member leads)")
 	fs.StringVar(&f.missed, "missed", "run", "if a run fell due without a leader, or during a run, apply `POLICY` run (once, late) or skip")
 }
 
@@ -628,7 +653,7 @@ func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
 	case of.wire.name != "batuta":
 		return nil, cli.Usagef("--schedule does not go with --wire %s, which cannot carry scheduled times", of.wire.name)
 	}
-	ticks, err := scheduleOf(f.schedule)
+	ticks, err := scheduleOf(string(f.schedule))
 	if err != nil {
 		return nil, cli.Usagef("--schedule %w", err)
 	}

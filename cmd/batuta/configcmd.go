@@ -110,7 +110,7 @@ func (s *settings) validate(config batuta.Config, e cli.Env) error {
 	if err := s.job.checkFlags(&s.agent, e); err != nil || s.job.named.jobs == "" || s.job.named.elections == "" {
 		return err
 	}
-	s.job.named.jobs, s.job.named.finish = "", 0 // the agent's is still to be read
+	s.job.named.jobs, s.job.named.finish, s.job.planned.missed = "", 0, "run" // the agent's is still to be read
 	return s.job.checkFlags(&s.agent, e)
 }
 
@@ -138,6 +138,9 @@ func newConfigShowCommand(e cli.Env) *cobra.Command {
 			f = cmd.Flags().Lookup(f.Name)
 			key, value := yaml.Node{Kind: yaml.ScalarNode, Value: f.Name}, yaml.Node{}
 			values[f.Name] = shown(f)
+			if cli.NeverEmpty(f) && f.Value.String() == "" {
+				return // there is no line for it to be read back from
+			}
 			if value.Encode(values[f.Name]) == nil { // text and lists of it always can be
 				value.LineComment = source(f)
 				doc.Content = append(doc.Content, &key, &value)

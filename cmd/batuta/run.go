@@ -194,6 +194,9 @@ func (j *job) checkFlags(f *agentFlags, e cli.Env) (err error) {
 	if j.plan, err = j.planned.plan(f, j.restart); err != nil {
 		return err
 	}
+	if skips, _ := j.planned.skips(); skips && j.plan == nil && j.named.jobs == "" {
+		return cli.Usagef("--missed skip goes with --schedule or --jobs: add one, or leave it out")
+	}
 	if err := j.election.check(f); err != nil {
 		return err
 	}

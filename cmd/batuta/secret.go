@@ -151,7 +151,7 @@ ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-ke
 			return p.write(e, fileName(string(id)), cert, key)
 		},
 	}
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "`NAME` or address under which its HTTP API is asked; repeatable")
+	cli.ListVar(cmd.Flags(), &hosts, "host", "`NAME` or address under which its HTTP API is asked; repeatable")
 	p.register(cmd, 365)
 	return cmd
 }

@@ -102,6 +102,10 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		want                        int
 	}{
 		{"GET", "/v1/status", "Bearer " + readToken, 200},
+		{"GET", "/v1/status", "bearer " + readToken, 200}, // a scheme has no case
+		{"GET", "/v1/status", "BEARER  " + readToken, 200},
+		{"GET", "/v1/status", "Bearer", 401},
+		{"GET", "/v1/status", "Token " + readToken, 401},
 		{"GET", "/v1/status", basic, 200},
 		{"GET", "/metrics", "Bearer " + readToken, 200},
 		{"GET", "/v1/status", "Bearer " + operateToken, 200},
@@ -161,7 +165,7 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		t.Errorf("%d lines, want one for each of the reasons token and role:\n%s", got, log)
 	}
 	_, metrics, _ := with(t, addr, "GET", "/metrics", "Bearer "+readToken) // which counts each
-	for _, want := range []string{`batuta_http_requests_refused_total{reason="token"} 18`, `batuta_http_requests_refused_total{reason="role"} 6`} {
+	for _, want := range []string{`batuta_http_requests_refused_total{reason="token"} 20`, `batuta_http_requests_refused_total{reason="role"} 6`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)
 		}

@@ -200,6 +200,12 @@ func TestAClientReportsHealthAndMeta(t *testing.T) {
 	if code := put("/v1/meta", `{"url":"http://x"}`); code != http.StatusOK || statusOf(n).Members[0].Meta["url"] != "http://x" {
 		t.Errorf("meta: %d %v", code, statusOf(n).Members[0].Meta)
 	}
+	for body, want := range map[string]string{`{}`: `"healthy is missing; send`, `{"healthy":true,"why":"x"}`: `"why is only for an unhealthy member`,
+		`{"healthy":false,"why":"` + strings.Repeat("x", 1001) + `"}`: `"why has 1001 bytes: at most 1000; send`} {
+		if _, text := (call{method: "PUT", path: "/v1/health", body: strings.NewReader(body)}).do(t, at); !strings.Contains(text, want) {
+			t.Errorf("%.40s answers %s, want %s", body, text, want)
+		}
+	}
 	for path, body := range map[string]string{"/v1/health": `{}`, "/v1/meta": `{"Not a key":"x"}`, "/v1/health?x": `{"healthy":true,"why":"x"}`,
 		"/v1/health?y": `{"healthy":false,"why":"` + strings.Repeat("x", 1001) + `"}`} {
 		if code := put(path, body); code != http.StatusBadRequest {

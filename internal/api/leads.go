@@ -84,12 +84,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	is := Readiness{true, string(st.Standing), st.StandingWhy, Stamp{st.StandingSince}}
+	why := Worded(st.StandingWhy)
+	is := Readiness{true, string(st.Standing), why, Stamp{st.StandingSince}}
 	switch {
 	case answerWhile(w, is, func() bool { return s.node.Leader().Defined() }):
-	case st.StandingWhy != "":
+	case why != "":
 		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and is no candidate since %s (%s): %s",
-			st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, st.StandingWhy)
+			st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, why)
 	default:
 		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader"+seeStatus, st.ID)
 	}

@@ -153,8 +153,17 @@ func (s settings) health(w http.ResponseWriter, r *http.Request) {
 	if !reply.Read(w, r, maxBody, false, &h, `{"healthy":false,"why":"the database is down"}`) {
 		return
 	}
-	if h.Healthy == nil || *h.Healthy && h.Why != "" || len(h.Why) > maxHealthWhy {
-		reply.Fail(w, http.StatusBadRequest, "healthy is missing, or why is longer than %d bytes or of a healthy member; send {\"healthy\":false,\"why\":\"the database is down\"}", maxHealthWhy)
+	fault := ""
+	switch {
+	case h.Healthy == nil:
+		fault = "healthy is missing"
+	case *h.Healthy && h.Why != "":
+		fault = "why is only for an unhealthy member: leave it out"
+	case len(h.Why) > maxHealthWhy:
+		fault = fmt.Sprintf("why has %d bytes: at most %d", len(h.Why), maxHealthWhy)
+	}
+	if fault != "" {
+		reply.Fail(w, http.StatusBadRequest, "%s; send {\"healthy\":false,\"why\":\"the database is down\"}", fault)
 		return
 	}
 	s.set(w, r, "health", h, func(ctx context.Context, n settable) error {

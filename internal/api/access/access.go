@@ -237,7 +237,8 @@ func (t *Tokens) Of(r *http.Request) (Grant, error) {
 	if t == nil {
 		return Grant{User: uid, Role: Operate, Limit: DefaultLimit}, nil
 	}
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	ok = ok && strings.EqualFold(scheme, "Bearer")
 	if !ok {
 		_, given, ok = r.BasicAuth()
 	}

@@ -71,7 +71,7 @@ HTTP API (--http-advertise) is asked for its whole status, without a token.`,
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "ask all members which leader they follow")
 	cli.ByHand(cmd.Flags(), "all")
-	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API, to compare its view; repeatable")
+	cli.ListVar(cmd.Flags(), &also, "also", "`HOST:PORT` of another agent's HTTP API, to compare its view; repeatable")
 	return cmd
 }
 
@@ -131,7 +131,7 @@ addresses that their members publish (--http-advertise), or at those of --also.`
 	cmd.Flags().BoolVar(&trace, "trace", false, "print each step and message instead, the oldest first")
 	cmd.Flags().IntVar(&last, "last", 0, "print only the newest `N` (default all that the agent keeps)")
 	cmd.Flags().StringVar(&lab, "lab", "", "write the records of all members into `FILE`, for batuta lab")
-	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API to ask for --lab; repeatable (default as published)")
+	cli.ListVar(cmd.Flags(), &also, "also", "`HOST:PORT` of another agent's HTTP API to ask for --lab; repeatable (default as published)")
 	return cmd
 }
 

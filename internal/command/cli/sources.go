@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -100,8 +103,8 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		}
 		for _, n := range append([]string{f.Name}, f.Annotations[aliases]...) {
 			name := variable(n)
-			value, _ := lookup(name)
-			if value == "" {
+			value, given := lookup(name)
+			if value == "" && !(given && NeverEmpty(f)) {
 				continue
 			}
 			if err := setWords(f.Value, value); err != nil {
@@ -114,16 +117,62 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	return Exit(Usage, errors.Join(faults...))
 }
 
-// setWords sets a flag from a variable, which separates the values of a list by blanks.
+// NeverEmpty reports whether an empty value of a flag is an error, also in a variable.
+func NeverEmpty(f *pflag.Flag) bool {
+	_, never := f.Value.(interface{ NeverEmpty() })
+	return never
+}
+
+// setWords sets a flag from a variable, which separates the values of a list by commas or blanks.
 func setWords(v pflag.Value, words string) error {
-	if _, list := v.(pflag.SliceValue); list {
-		return v.Set(strings.Join(strings.Fields(words), ","))
-	}
 	if several, ok := v.(interface{ Replace([]string) error }); ok {
-		return several.Replace(strings.Fields(words))
+		return several.Replace(strings.FieldsFunc(words, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }))
 	}
 	return v.Set(words)
 }
+
+// ListVar adds a flag with a list of values, repeated or with commas between.
+func ListVar(fs *pflag.FlagSet, p *[]string, name, usage string) { fs.Var((*list)(p), name, usage) }
+
+// list is the value of such a flag.
+type list []string
+
+// Type implements [pflag.Value].
+func (l *list) Type() string { return "list" }
+
+// String implements [pflag.Value].
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set implements [pflag.Value]. A value with a comma stands in double quotes.
+func (l *list) Set(text string) error {
+	r := csv.NewReader(strings.NewReader(text))
+	r.TrimLeadingSpace = true
+	values, err := r.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return errors.New("separate the values by commas")
+	}
+	for _, v := range values {
+		if v = strings.TrimSpace(v); v != "" {
+			*l = append(*l, v)
+		}
+	}
+	return nil
+}
+
+// Append implements [pflag.SliceValue].
+func (l *list) Append(value string) error {
+	*l = append(*l, value)
+	return nil
+}
+
+// Replace implements [pflag.SliceValue].
+func (l *list) Replace(values []string) error {
+	*l = values
+	return nil
+}
+
+// GetSlice implements [pflag.SliceValue].
+func (l *list) GetSlice() []string { return *l }
 
 func (s Sources) applyFile(cmd *cobra.Command, path string) error {
 	entries, err := readConfig(path)
@@ -156,7 +205,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	case f == nil && hasFlag(cmd, takers, e.name):
 		return nil // the same file serves a member and the commands that query it
 	case f == nil:
-		return fmt.Errorf("unknown key%s; the keys are the flags of '%s --help', without dashes", didYouMean(e.name, flagNames(cmd)), cmd.CommandPath())
+		return fmt.Errorf("unknown key%s; the keys are the flags of '%s --help', without dashes", didYouMean(e.name, namesOf(cmd, takers)), cmd.CommandPath())
 	case f.Changed:
 		return nil // the command line or the environment wins
 	}
@@ -178,6 +227,17 @@ func hasFlag(cmd *cobra.Command, commands []string, name string) bool {
 		c, _, err := cmd.Root().Find([]string{of})
 		return err == nil && c.Flags().Lookup(name) != nil
 	})
+}
+
+// namesOf returns the names of the flags of cmd and of those commands.
+func namesOf(cmd *cobra.Command, commands []string) []string {
+	names := namesIn(cmd.Flags())
+	for _, of := range commands {
+		if c, _, err := cmd.Root().Find([]string{of}); err == nil {
+			names = append(names, namesIn(c.Flags())...)
+		}
+	}
+	return names
 }
 
 // readConfig reads the YAML file at path: a mapping of flag names to values, or to lists of values.

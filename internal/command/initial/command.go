@@ -51,7 +51,7 @@ NAME is NAME. With all members on loopback, the files are for a trial on this ma
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringSliceVar(&members, "members", nil, "`LIST` of the members: NAME, NAME:PORT or ID=HOST:PORT, with commas between")
+	cli.ListVar(fs, &members, "members", "`LIST` of the members: NAME, NAME:PORT or ID=HOST:PORT, with commas between")
 	fs.StringVar(&p.cluster, "cluster", "default", "`NAME` of the cluster")
 	fs.BoolVar(&p.quorum, "quorum", false, "never two leaders: the algorithm is quorum, not bully")
 	fs.BoolVar(&secret, "secret", true, "members prove themselves by a shared secret")

@@ -70,7 +70,7 @@ the log, recover keeps a copy of it in the data directory.`,
 	fs := cmd.Flags()
 	fs.StringVar(&c.id, "id", "", "`ID` of this member")
 	fs.StringVar(&c.dir, "data-dir", "", "`DIR` with the log of this member, which is stopped")
-	fs.StringSliceVar(&c.members, "members", nil, "`LIST` of the members from now on, as ID=HOST:PORT with commas between, this one included")
+	cli.ListVar(fs, &c.members, "members", "`LIST` of the members from now on, as ID=HOST:PORT with commas between, this one included")
 	fs.Uint64Var(&c.above, "epoch-above", 0, "the next epochs are above `N`, and above the highest on this disk")
 	fs.BoolVar(&c.yes, "yes", false, "do not ask")
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -166,6 +167,11 @@ func (f Format) line(text string) (l Line, err error) {
 	return l, nil
 }
 
+const fiveFields = "write minute, hour, day of the month, month and day of the week after the name, as in: report */5 * * * * ./report"
+
+// cronField matches what may be a field of a schedule.
+var cronField = regexp.MustCompile(`(?i)^([*?]|[0-9]|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)([-,/]|$))`)
+
 // schedule parses the schedule at the beginning of a line: five fields, or @daily and the like,
 // optionally after a time zone or in quotes. It returns the rest.
 func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
@@ -177,16 +183,31 @@ func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
 	case n < len(words) && (strings.HasPrefix(words[n], "@") || strings.Contains(words[n], " ")):
 		n++
 	default:
-		n += 5
+		for range 5 {
+			if n < len(words) && !cronField.MatchString(words[n]) {
+				return nil, fmt.Errorf("no schedule: %q is no field of it: %s", election.Shown(words[n]), fiveFields)
+			}
+			n++
+		}
 	}
 	if len(words) < n {
-		return nil, errors.New("no schedule: write minute, hour, day of the month, month and day of the week after the name, as in: report */5 * * * * ./report")
+		return nil, errors.New("no schedule: " + fiveFields)
 	}
 	l.Spec = strings.Join(words[:n], " ")
 	if l.Plan.Schedule, err = f.Schedule(l.Spec); err != nil {
 		return nil, fmt.Errorf("schedule %w", err)
 	}
 	return words[n:], nil
+}
+
+// optionName matches what stands before '=' in an option, or in a variable of a shell.
+var optionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func optionsOf(job bool) string {
+	if job {
+		return "weight=N, prefer, missed=run, missed=skip, timeout=DURATION or retries=N"
+	}
+	return "weight=N, prefer or seats=N"
 }
 
 // options parses the options before the command, and returns the command.
@@ -216,6 +237,8 @@ func (l *Line) options(words []string) (rest []string, err error) {
 			err = number(&l.Plan.Retries, value, MaxRetries)
 		case given && key == "missed":
 			l.Plan.SkipMissed, err = SkipMissed(value)
+		case given && optionName.MatchString(key):
+			err = fmt.Errorf("no such option: use %s; to set a variable of the command, write env before it, and a command of that name follows --", optionsOf(l.Plan != nil))
 		default:
 			return words[i:], nil
 		}
