@@ -21,7 +21,7 @@ import (
 type joiner struct {
 	*links
 	newcomer  machine.Newcomer                // what asking has brought
-	insecure  string                          // how the security of an address to join through differs from this member's; "": of none
+	refused   string                          // why a member that it joins through refuses it, until a user fixes that; "": none does
 	rejoin    chan struct{}                   // all addresses through which it joins are to be asked again
 	returning bool                            // a member is being asked to admit this member again
 	duplicate struct{ since, last time.Time } // members refuse this member because its id is in use
@@ -84,13 +84,13 @@ func (j *joiner) join(ctx context.Context) {
 // asked again.
 func (j *joiner) letIn(asked []string, answers []*transport.Answer) (heard []string) {
 	j.newcomer.BeginRound()
-	j.insecure = ""
+	j.refused = ""
 	for i, a := range answers {
 		if a != nil && a.Holder != "" {
 			j.sameID(a.Holder, a.By)
 		}
-		if a != nil && a.Insecure != "" {
-			j.insecure = fmt.Sprintf("it cannot join through %s: %s", asked[i], a.Insecure)
+		if a != nil && a.Why != "" {
+			j.refused = fmt.Sprintf("it cannot join through %s: %s", asked[i], a.Why)
 		}
 		if a == nil || a.Later {
 			continue
@@ -187,7 +187,9 @@ func (j *joiner) awaited() string {
 	switch aside := j.machine.Standing(); {
 	case aside == election.IneligibleUnfounded:
 	case aside == election.IneligibleJoining && len(j.cfg.Join) > 0 && j.machine.Highest() == 0:
-		if _, best := j.machine.(*machine.Machine); !best {
+		if _, best := j.machine.(*machine.Machine); !best && j.refused != "" {
+			return j.refused
+		} else if !best {
 			return fmt.Sprintf("it joins through %s, and has learned of no leader: this algorithm creates a cluster only from a list of members, on members without Config.Join", strings.Join(j.cfg.Join, ", "))
 		} else if !j.cfg.newcomer() {
 			return ""
@@ -204,8 +206,8 @@ func (j *joiner) awaited() string {
 	switch {
 	case j.cfg.Expect > 0:
 		return fmt.Sprintf("waits until %d members know each other (Config.Expect): by now it knows %d, itself included", j.cfg.Expect, known)
-	case known == 1 && j.insecure != "":
-		return j.insecure
+	case known == 1 && j.refused != "":
+		return j.refused
 	case known == 1:
 		return fmt.Sprintf("no member answers at %s, and it creates no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(j.cfg.Join, ", "))
 	}

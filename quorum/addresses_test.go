@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -39,5 +40,22 @@ func TestAClaimedAddressIsDroppedByTheDriverToo(t *testing.T) {
 	step(election.Event{Kind: election.Woke})
 	if at != listed {
 		t.Errorf("the driver dials %s, want %s: the claim is dropped", at, listed)
+	}
+}
+
+// A process that joins with the id of a member that is received is refused as its double, which
+// ends it. Without a live process it is refused for its disk.
+func TestAProcessThatJoinsWithTheIDOfALiveMemberIsItsDouble(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["1"]
+	p := c.peer("2")
+	e := election.Member{Rank: election.Rank{ID: "2"}, Address: "host-9:7400", Disk: c.diskOf(p.number) + 1}
+	if err := c.AdmitJoin(n.now, e, p.incarnation+1); err != election.ErrSameID {
+		t.Errorf("%v; want %v", err, election.ErrSameID)
+	}
+	c.Step(n.now, election.Event{Kind: election.LinkDown, Peer: "2"})
+	if err := c.AdmitJoin(n.now, e, p.incarnation+1); err == election.ErrSameID || !errors.Is(err, election.ErrSameID) {
+		t.Errorf("%v; want that it has another disk", err)
 	}
 }

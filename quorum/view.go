@@ -108,7 +108,14 @@ func (c *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 	case !c.Fits(e):
 		return election.ErrFull
 	}
-	if s := c.roster.of(e.ID); s != nil && c.diskOf(s.Number) != e.Disk && c.roster.votes(s.Number) {
+	s := c.roster.of(e.ID)
+	if s == nil || c.diskOf(s.Number) == e.Disk {
+		return nil
+	}
+	if p := c.peerBy(s.Number); p != nil && p.link && p.state == election.StateUp && p.incarnation != incarnation {
+		return election.ErrSameID // a follower receives nothing from it: the leader reports it up
+	}
+	if c.roster.votes(s.Number) {
 		return fmt.Errorf("%w: member %s is there with another disk: remove it first (batuta members remove %s)", election.ErrSameID, e.ID, e.ID)
 	}
 	return nil

@@ -237,3 +237,40 @@ func TestTheLeaseOfAFrozenLeaderEnds(t *testing.T) {
 		next.Release()
 	})
 }
+
+// A second process of a live member ends. Once the member is dead, a process with its id and an
+// empty disk is refused, and its status has the reason.
+func TestASecondProcessThatJoinsGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := t.TempDir()
+		c := batutatest.New(t, 4, func(cfg *batuta.Config) {
+			cfg.Algorithm, cfg.DataDir, cfg.Peers = quorum.New(), filepath.Join(disk, string(cfg.ID)), cfg.Peers[:3]
+		})
+		for _, id := range []batuta.ID{"1", "2", "3"} {
+			c.Start(id)
+		}
+		c.Agree("3")
+		cfg := c.Config("4")
+		cfg.ID, cfg.Join, cfg.Peers = "2", []string{cfg.Peers[0].Addr}, nil
+		second, err := batuta.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if err := second.Err(); err == nil || !strings.Contains(err.Error(), "id 2 is in use by the process at ") {
+			t.Errorf("%v; want that its id is in use", err)
+		}
+		second.Close()
+		c.Kill("2")
+		time.Sleep(5 * time.Second)
+		again, err := batuta.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		time.Sleep(5 * time.Second)
+		if s, err := again.Status(t.Context()); err != nil || !strings.Contains(s.StandingWhy, "member 2 is there with another disk: remove it first") {
+			t.Errorf("%v, %q; want that its disk is another", err, s.StandingWhy)
+		}
+	})
+}

@@ -33,7 +33,7 @@ type Answer struct {
 	Later         bool        // refused for now: ask again
 	Holder        string      // with Later: the address of a live process that has its id; "" for a different reason
 	By            election.ID // with Later: the member that reports it
-	Insecure      string      // with Later: how the two ends' security differs
+	Why           string      // with Later: the reason, if only a user can fix it: the two ends' security, or the disk of an earlier process
 	Refused       error       // refused until a user fixes the cause; wraps [election.ErrRemoved] if it was removed
 }
 
@@ -48,7 +48,7 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 		if errors.As(err, new(*insecure)) {
 			t.counters.Refused(string(wire.ReasonSecurity))
 			t.refusals.Warn(t.log, hostIn(addr), string(wire.ReasonSecurity), "join refused", "address", addr, "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
-			return &Answer{Later: true, Insecure: election.Shown(clamped(err.Error()))}
+			return &Answer{Later: true, Why: election.Shown(clamped(err.Error()))}
 		}
 		t.log.Debug("no answer to a join", "address", addr, "error", err)
 		return nil
@@ -70,6 +70,8 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 		later := &Answer{Later: true, By: answer.From.ID} // the list may still have an earlier process with this id
 		if election.CheckAddress(answer.Detail) == nil {
 			later.Holder = answer.Detail
+		} else {
+			later.Why = election.Shown(answer.Detail)
 		}
 		return later
 	case wire.ReasonOldIncarnation, wire.ReasonClosing, wire.ReasonManyJoins:
