@@ -75,6 +75,7 @@ var (
 // Why a connection is refused.
 var (
 	ErrNotMember      = errors.New("not a member of this cluster")
+	ErrJoining        = errors.New("this process joins a cluster itself, and has received no member of it yet: try again")
 	ErrSameID         = errors.New("this id is in use by another process")
 	ErrOldIncarnation = errors.New("a newer process has taken this id")
 	ErrForeign        = errors.New("another secret, cluster, algorithm, election, protocol version or times")

@@ -259,6 +259,7 @@ var memberMutants = []wrong{
 	{"yields before its disk has it", "internal/core/machine/links.go", "\tif m.yields && !m.disk.Busy() {", "\tif m.yields {", "scenario election/bully/testdata/members_mutual.txt"},
 	{"time in which it was stopped counts against newcomers", "internal/core/machine/membership.go", "awake := later(m.origin, m.detector.Resumed())", "awake := m.origin", "scenario election/bully/testdata/members_never_came_stalled.txt"},
 	{"keeps newcomers that never came", "internal/core/machine/membership.go", "case !e.New:", "case true || !e.New:", "scenario election/bully/testdata/members_never_came.txt"},
+	{"a process that joins refuses members", "internal/core/machine/links.go", "if m.joins && len(m.members) == 1 {", "if false {", "scenario election/bully/testdata/members_refused_while_it_joins.txt"},
 	{"remembers all that it has forgotten", "internal/core/roster/forgotten.go", "if len(r.forgotten) == election.MaxMembers {", "if false {", "test internal/core/roster TestForgottenEntriesAreBounded"},
 	{"forgets which members it has forgotten", "internal/core/roster/forgotten.go", "\t\treturn ok && !e.Supersedes(old)\n", "\t\treturn false\n", "test internal/core/roster TestWhoWasForgottenStaysForgotten"},
 	{"a leader that is removed ends without a message", "internal/core/machine/handover.go", "\tif m.working || doubts == \"\" {\n", "\tif m.place != removed && (m.working || doubts == \"\") {\n", "soak membership 1:500: a member's phase moves as the table of moves allows"},

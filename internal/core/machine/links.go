@@ -123,7 +123,7 @@ func (m *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 	if err := m.roster.MayEnter(e, m.cfg.Closed); err != nil {
 		return err
 	}
-	if err := m.Admit(now, e.Rank, incarnation); err != nil && err != election.ErrNotMember {
+	if err := m.Admit(now, e.Rank, incarnation); err != nil && err != election.ErrNotMember && err != election.ErrJoining {
 		return err
 	}
 	if _, changes := m.roster.Newcomer(e); changes && m.roster.Crowded(now) {
@@ -201,13 +201,16 @@ type connections struct {
 }
 
 // Admit returns nil if a connection on which a process presents itself as
-// peer may stay open, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
-// [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.
+// peer may stay open, or why it must be refused ([election.ErrNotMember], [election.ErrJoining],
+// [election.ErrRemoved], [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.
 func (m *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]
 	if !ok {
 		if e, listed := m.Entry(peer.ID); listed && e.Departure == election.Removed {
 			return election.ErrRemoved
+		}
+		if m.joins && len(m.members) == 1 {
+			return election.ErrJoining // it has no list by which to refuse a member
 		}
 		return election.ErrNotMember
 	}

@@ -470,7 +470,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		}
 		return
 	}
-	if why == election.ErrNotMember && !m.disagree(peer) {
+	if (why == election.ErrNotMember || why == election.ErrJoining) && !m.disagree(peer) {
 		m.rejoin(id)
 	}
 	peer.rebuffedAt = time.Time{}

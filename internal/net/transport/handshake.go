@@ -174,6 +174,8 @@ func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, d
 		return wire.ReasonOldIncarnation, err.Error()
 	case errors.Is(err, election.ErrRemoved):
 		return wire.ReasonRemoved, err.Error()
+	case errors.Is(err, election.ErrJoining):
+		return wire.ReasonJoining, err.Error()
 	}
 	return wire.ReasonNotMember, err.Error()
 }

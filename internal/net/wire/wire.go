@@ -143,6 +143,7 @@ const (
 	ReasonOldIncarnation Reason = "old-incarnation"
 	ReasonCrowded        Reason = "crowded" // too many connections
 	ReasonClosing        Reason = "closing"
+	ReasonJoining        Reason = "joining" // it joins a cluster itself: retry later
 	ReasonJoin           Reason = "join"       // may not join: its kind of id differs, or the cluster is full
 	ReasonManyJoins      Reason = "many-joins" // too many newcomers just now: retry later
 	ReasonItself         Reason = "itself"     // the process has dialed its own address
@@ -171,7 +172,7 @@ const (
 func (why Reason) Known() Reason {
 	switch why {
 	case ReasonVersion, ReasonCluster, ReasonReceiver, ReasonNotMember, ReasonRemoved, ReasonSameID, ReasonOldIncarnation,
-		ReasonCrowded, ReasonClosing, ReasonAttest, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonCheck, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
+		ReasonCrowded, ReasonClosing, ReasonJoining, ReasonAttest, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonCheck, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
 		return why
 	}
 	return ReasonOther
@@ -186,6 +187,8 @@ func (why Reason) Err() error {
 		return election.ErrOldIncarnation
 	case ReasonNotMember:
 		return election.ErrNotMember
+	case ReasonJoining:
+		return election.ErrJoining
 	case ReasonRemoved:
 		return election.ErrRemoved
 	case ReasonSecurity, ReasonCluster, ReasonVersion, ReasonAlgorithm, ReasonElection, ReasonTimes:

@@ -101,7 +101,7 @@ export const short = ids => {
 }
 
 // Why connections are refused, by its key in the agent's counters.
-const refusals = { version: 'otra versión del protocolo', cluster: 'otro clúster', receiver: 'dirigida a otro miembro', 'not-member': 'no es miembro', 'same-id': 'id en uso', 'old-incarnation': 'hay un proceso más nuevo', crowded: 'demasiadas conexiones', closing: 'cierra', join: 'no se admite', 'many-joins': 'demasiados nuevos a la vez', itself: 'es él mismo', check: 'una comprobación', algorithm: 'otro algoritmo', times: 'otros tiempos', election: 'otra elección', address: 'dirección errónea', security: 'identidad sin probar', attest: 'atestación sin efecto', slow: 'demasiado lenta', early: 'sin saludo', other: 'otra razón' }
+const refusals = { version: 'otra versión del protocolo', cluster: 'otro clúster', receiver: 'dirigida a otro miembro', 'not-member': 'no es miembro', 'same-id': 'id en uso', 'old-incarnation': 'hay un proceso más nuevo', crowded: 'demasiadas conexiones', closing: 'cierra', joining: 'él mismo se une', join: 'no se admite', 'many-joins': 'demasiados nuevos a la vez', itself: 'es él mismo', check: 'una comprobación', algorithm: 'otro algoritmo', times: 'otros tiempos', election: 'otra elección', address: 'dirección errónea', security: 'identidad sin probar', attest: 'atestación sin efecto', slow: 'demasiado lenta', early: 'sin saludo', other: 'otra razón' }
 
 // fault is an error in the page's language. It has parts: what others have written, such as the operating system, is quoted.
 export const fault = given => {
