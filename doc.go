@@ -115,7 +115,7 @@ const (
 	CauseSilent     = election.CauseSilent     // nothing was received from it, or it did not acknowledge, for T
 	CauseResigned   = election.CauseResigned   // it stepped down or handed over
 	CauseRemoved    = election.CauseRemoved    // it is no member any more
-	CauseStalled    = election.CauseStalled    // this process was stopped for longer than T
+	CauseStalled    = election.CauseStalled    // its process was stopped for longer than T
 	CauseSuperseded = election.CauseSuperseded // a higher token is known
 	CauseStopped    = election.CauseStopped    // this member is closing
 )

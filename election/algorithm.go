@@ -116,7 +116,7 @@ const (
 	CauseSilent     Cause = "silent"     // no message from it, or no acknowledgement, for T
 	CauseResigned   Cause = "resigned"   // it stepped down or handed over
 	CauseRemoved    Cause = "removed"    // it is no longer a member
-	CauseStalled    Cause = "stalled"    // this process was stopped for longer than T
+	CauseStalled    Cause = "stalled"    // its process was stopped for longer than T
 	CauseSuperseded Cause = "superseded" // there is a higher token
 	CauseStopped    Cause = "stopped"    // this member is closing
 )

@@ -98,6 +98,7 @@ type Message struct {
 	Stamp    int64         // Beat and Ack: when the heartbeat left, in the leader's own time; a question and its ProbeReply: when the question left, in its sender's
 	Heir     ID            // Resign: the member that is to claim while the rest wait; empty: the winner of an election
 	Claimant uint64        // Resign of a quorum: the number of the member that is to claim, as Heir is its id elsewhere; 0: the winner of an election
+	Cause    Cause         // of a member about its own leadership, Token, that has ended: why; empty: it stepped down or handed over, or the sender has an earlier version
 	Draining bool          // the sender leads no more, and its work still runs
 	Side     int           // how many members acknowledge the leader of Token, itself included; 0: unknown or unused
 	Young    bool          // the leadership of Token has just begun: Side is how many members may come to acknowledge it

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 )
@@ -177,6 +178,9 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 // resignedBy handles the report of a leader that its leadership has ended permanently.
 func (c *Core) resignedBy(p *peer, m *election.Message) {
 	if t := m.Token.Epoch; c.promised == t && c.follows.from == p.number {
+		if cause := machine.EndOf(m); cause != election.CauseResigned && c.view.Epoch == t && !c.leads() {
+			c.unviewFor(cause, true, string(cause)+": it announced its end")
+		}
 		c.release(election.CauseResigned)
 		if !c.campaignAt.IsZero() && m.Claimant != raft.None && m.Claimant != c.me.Number {
 			c.campaignAt = c.campaignAt.Add(2 * c.timing.TMax) // it has a different successor

@@ -183,13 +183,13 @@ func (c *Core) end(cause election.Cause, why string) {
 		c.unview(cause)
 	}
 	c.note("steps down", election.None, c.leadership(), why)
-	to := raft.None
+	to, reported := raft.None, cause
 	if resigns {
-		to = c.successor()
+		to, reported = c.successor(), ""
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 {
-			c.send(p, &election.Message{Kind: election.Resign, Token: c.leadership(), Claimant: to})
+			c.send(p, &election.Message{Kind: election.Resign, Token: c.leadership(), Claimant: to, Cause: reported})
 		}
 	}
 	if to == raft.None || c.busy() {

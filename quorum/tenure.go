@@ -87,19 +87,24 @@ func (c *tenure) Held() election.Token { return c.held }
 // Highest returns the highest term that it has seen.
 func (c *tenure) Highest() uint64 { return max(c.seen, c.held.Epoch) }
 
-// unview announces that the present leadership has ended.
+// unview announces that the present leadership has ended. A follower that only receives nothing
+// from its leader cannot be certain of that.
 func (c *tenure) unview(cause election.Cause) {
+	c.unviewFor(cause, cause != election.CauseSilent || c.leads(), string(cause))
+}
+
+func (c *tenure) unviewFor(cause election.Cause, certain bool, why string) {
 	if !c.view.Defined() {
 		return
 	}
 	t := c.view
 	c.view = election.Token{}
-	if cause != election.CauseSilent || t.Leader.ID == c.cfg.Self.ID {
+	if certain {
 		c.gone = t.Epoch // otherwise it may still exist
 	}
 	if c.outlived {
 		c.resigned, c.outlived = 0, false
 	}
-	c.note("loses", t.Leader.ID, t, string(cause))
+	c.note("loses", t.Leader.ID, t, why)
 	c.do(election.Action{Kind: election.NotifyLost, Token: t, Cause: cause})
 }

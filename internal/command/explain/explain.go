@@ -86,13 +86,22 @@ func whyLost(l api.Line, steps []api.Record) string {
 		if l.Leader == l.ID {
 			return "too few members acknowledged its heartbeats"
 		}
+		if reported(detail) {
+			return "it reported that too few members acknowledged its heartbeats"
+		}
 		if quiet, ok := strings.CutPrefix(why["suspects"], "silent for "); ok {
 			return "no heartbeat arrived for " + spaced(quiet)
+		}
+		if detail == "" {
+			return "no heartbeat arrived in time, or too few members acknowledged its heartbeats"
 		}
 		return "no heartbeat arrived in time"
 	case batuta.CauseResigned:
 		if heir, ok := strings.CutPrefix(detail, "it hands over to "); ok {
 			return "it handed over to " + heir
+		}
+		if detail == "it asks for the leader" { // without a reason
+			return "it reported that its leadership ended"
 		}
 		return "it resigned or handed over"
 	case batuta.CauseSuperseded:
@@ -102,6 +111,9 @@ func whyLost(l api.Line, steps []api.Record) string {
 		}
 		return "a higher epoch began"
 	case batuta.CauseStalled:
+		if l.Leader != l.ID {
+			return "it reported that its process stalled for longer than T"
+		}
 		if long, ok := strings.CutPrefix(why["stalled"], "for "); ok {
 			return "the process of " + l.ID + " stalled for " + spaced(long)
 		}
@@ -112,6 +124,15 @@ func whyLost(l api.Line, steps []api.Record) string {
 		return "the process of " + l.ID + " was stopped"
 	}
 	return cmp.Or(detail, l.Cause, "the agent reports no cause")
+}
+
+// reported reports whether a follower has the end of a leadership from its leader.
+func reported(detail string) bool {
+	switch detail {
+	case "it announced its end", "it replied that it has ended", "it asks for the leader":
+		return true
+	}
+	return false
 }
 
 // whyRenewed is why a leadership went on under a higher epoch.

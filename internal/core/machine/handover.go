@@ -101,11 +101,20 @@ func (m *elector) leaderEnds(msg *election.Message, why string) {
 		m.tenure.Announced(msg.Token, m.now)
 	}
 	if m.anotherMayLead(msg) {
-		m.lose(election.CauseResigned, true, why)
+		m.lose(EndOf(msg), true, why)
 		m.discover("another may lead")
 		return
 	}
-	m.loseLeader(election.CauseResigned, true, why)
+	m.loseLeader(EndOf(msg), true, why)
+}
+
+// EndOf returns why the leadership of a message has ended, as its leader reports in it.
+func EndOf(msg *election.Message) election.Cause {
+	switch msg.Cause {
+	case election.CauseSilent, election.CauseStalled, election.CauseSuperseded, election.CauseRemoved:
+		return msg.Cause
+	}
+	return election.CauseResigned
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.

@@ -103,7 +103,7 @@ func (m *elector) probedBy(msg *election.Message) {
 	case t == m.tenure.Next() && !m.tenure.Live() && m.hearsay(msg.From):
 		m.abandon("its leader asks for the leader")
 	case t == m.View() && m.hearsay(msg.From):
-		m.loseLeader(election.CauseResigned, true, "it asks for the leader")
+		m.loseLeader(EndOf(msg), true, "it asks for the leader")
 	case t.Above(m.tenure.Held()) && t != m.tenure.Next():
 		m.tenure.Announced(t, m.now)
 	}

@@ -277,6 +277,9 @@ func (m *mail) saysNow(msg *election.Message) {
 		msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
 	}
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
+	if msg.Cause = ""; msg.Token == m.tenure.Held() && m.tenure.Mine(msg.Token) && !m.tenure.Live() && m.tenure.Ended() != election.CauseResigned {
+		msg.Cause = m.tenure.Ended()
+	}
 	if msg.Token == m.tenure.Held() && msg.Kind != election.Ack {
 		side := m.side()
 		msg.Side, msg.Young = side.Size, side.Young

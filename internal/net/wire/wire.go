@@ -125,6 +125,7 @@ type layout struct {
 	Change      uint64                  `cbor:"31,keyasint,omitempty"`
 	Process     uint64                  `cbor:"32,keyasint,omitempty"` // in a relay
 	Leads       bool                    `cbor:"33,keyasint,omitempty"`
+	Cause       election.Cause          `cbor:"34,keyasint,omitempty"` // of its sender's leadership that has ended
 }
 
 // Reason is why a connection was refused or a frame dropped. It is a label of counters and is sent
@@ -268,7 +269,7 @@ func outward(m *election.Message) *layout {
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Heir: m.Heir,
 		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta, Claimant: m.Claimant,
-		Side: m.Side, Young: m.Young, Renews: m.Renews, Pause: m.Pause, Leads: m.Leads, Change: m.Change, Process: m.Process,
+		Side: m.Side, Young: m.Young, Renews: m.Renews, Pause: m.Pause, Leads: m.Leads, Change: m.Change, Process: m.Process, Cause: m.Cause,
 	}
 }
 
@@ -369,13 +370,13 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Heir: w.Heir,
 		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta, Claimant: w.Claimant,
-		Side: w.Side, Young: w.Young, Renews: w.Renews, Pause: w.Pause, Leads: w.Leads, Change: w.Change, Process: w.Process,
+		Side: w.Side, Young: w.Young, Renews: w.Renews, Pause: w.Pause, Leads: w.Leads, Change: w.Change, Process: w.Process, Cause: w.Cause,
 	}, nil
 }
 
 // check refuses what no honest member would send.
 func (w *layout) check() error {
-	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Eligibility)) || !election.Printable(w.Election, MaxText) {
+	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Eligibility)) || !plain(string(w.Cause)) || !election.Printable(w.Election, MaxText) {
 		return Bad(ReasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Eligibility))
 	}
 	if w.From == election.None {
