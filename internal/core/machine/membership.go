@@ -262,11 +262,11 @@ func (m *listing) dropMember(i int, e election.Member) {
 		m.keeps(peer) // its work has still to stop
 		m.note("awaits", peer.ID, election.Token{}, "the end of its work")
 		m.wakeForOthersWork()
-	case peer.link || peer.dialing:
-		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
-		m.do(election.Action{Kind: election.Hangup, To: e.ID})
 	default:
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
+		if peer.link || peer.dialing {
+			m.do(election.Action{Kind: election.Hangup, To: e.ID})
+		}
 	}
 	m.strike(i)
 	m.notifyAgain()
