@@ -65,6 +65,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	n.queueLogs()
+	n.ending, n.close = context.WithCancel(context.Background())
 	if err := n.prepare(ctx); err != nil {
 		releaseOf(n)
 		n.saver.Close()
@@ -72,7 +73,6 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	n.timer = time.NewTimer(n.timeout)
-	n.ending, n.close = context.WithCancel(context.Background())
 	n.cut, n.abort = context.WithCancel(context.Background())
 	return n, nil
 }

@@ -330,8 +330,10 @@ func (n *Node) connect(listener net.Listener) {
 	if n.links.security != nil {
 		proof = n.links.security
 	}
-	if t, ok := n.cfg.Transport.(interface{ Attach(network.Turn) }); ok { // of package batutatest: it freezes the node
-		t.Attach(n.turn)
+	if t, ok := n.cfg.Transport.(interface {
+		Attach(network.Turn, <-chan struct{})
+	}); ok { // of package batutatest: it freezes the node
+		t.Attach(n.turn, n.ending.Done())
 	}
 	if n.cfg.Wire != nil {
 		n.links.net = n.cfg.Wire.Open(listener, n.site())

@@ -168,8 +168,13 @@ func (c *Cluster) StartAll() {
 	}
 }
 
-// Node returns a running member; nil: it does not run.
-func (c *Cluster) Node(id batuta.ID) *batuta.Node { return c.nodes[id] }
+// Node returns a running member; nil: it does not run, such as after [Cluster.Kill], and its methods
+// panic. An id that the cluster does not have fails the test.
+func (c *Cluster) Node(id batuta.ID) *batuta.Node {
+	c.t.Helper()
+	c.index(id)
+	return c.nodes[id]
+}
 
 // Kill ends a member as kill -9 does: it sends nothing, and its connections end. Work under
 // [batuta.Node.Lead] there is cancelled, as it cannot be killed, and waited for.
@@ -209,6 +214,8 @@ func (c *Cluster) Stop(id batuta.ID) {
 // [batuta.Health] check. Meanwhile the context of work is not cancelled, and methods of the node that
 // ask its loop, such as Status, Hold and Resign, wait for the thaw. IsLeader, Leader and
 // [batuta.Held.Valid] compare clocks: they report the end of a leadership in time.
+//
+// Close and Shutdown of the node, and the end of the test, thaw it: none of them waits for Thaw.
 func (c *Cluster) Freeze(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
@@ -236,8 +243,8 @@ func (c *Cluster) awake(id batuta.ID) bool { return c.nodes[id] != nil && !c.fro
 
 func (c *Cluster) running(id batuta.ID) {
 	c.t.Helper()
-	if c.nodes[id] == nil {
-		c.t.Fatalf("member %s does not run", id)
+	if c.index(id); c.nodes[id] == nil {
+		c.t.Fatalf("member %s does not run: call Start first", id)
 	}
 }
 

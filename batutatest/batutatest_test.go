@@ -100,6 +100,7 @@ func TestMistakes(t *testing.T) {
 		"a start of nobody":    func(t testing.TB) { batutatest.New(t, 2).Start("3") },
 		"a freeze of nobody":   func(t testing.TB) { batutatest.New(t, 2).Freeze("2") },
 		"a thaw of the awake":  func(t testing.TB) { c := batutatest.New(t, 1); c.Start("1"); c.Thaw("1") },
+		"a node of nobody":     func(t testing.TB) { batutatest.New(t, 1).Node("2") },
 		"frozen twice":         func(t testing.TB) { frozen(t).Freeze("1") },
 		"a stop of the frozen": func(t testing.TB) { frozen(t).Stop("1") },
 	} {

@@ -105,3 +105,19 @@ func ExampleCluster_Freeze() {
 		<-old.Context().Done()
 	})
 }
+
+// A frozen node that is closed ends: a test may close it in a defer.
+func TestAFrozenNodeCanBeClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		n := c.Node("3")
+		c.Freeze("3")
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		c.Thaw("3") // which is none then
+		c.Agree("2", "1", "2")
+	})
+}

@@ -96,6 +96,8 @@ type Host struct {
 	name string
 	turn network.Turn // of the node
 
+	ending <-chan struct{} // closed when the node is to end
+
 	mu     sync.Mutex
 	dead   bool
 	frozen chan struct{} // closed by the thaw; nil: it is not frozen
@@ -103,8 +105,9 @@ type Host struct {
 	ports  []*listener
 }
 
-// Attach sets the turn of the node that uses this transport. [Host.Freeze] takes it.
-func (h *Host) Attach(turn network.Turn) { h.turn = turn }
+// Attach sets the turn of the node that uses this transport, which [Host.Freeze] takes, and what is
+// closed when the node is to end: that thaws it.
+func (h *Host) Attach(turn network.Turn, ending <-chan struct{}) { h.turn, h.ending = turn, ending }
 
 // Freeze stops the host as SIGSTOP stops a process, between two steps of its node: that takes no more
 // steps, and no call that waits for the network returns before [Host.Thaw]. What arrives is kept, and
@@ -117,14 +120,25 @@ func (h *Host) Freeze(ended <-chan struct{}) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.frozen = make(chan struct{})
+	frozen := make(chan struct{})
+	h.frozen = frozen
+	go func() {
+		select {
+		case <-h.ending:
+			h.Thaw()
+		case <-frozen:
+		}
+	}()
 	return true
 }
 
-// Thaw ends a freeze.
+// Thaw ends a freeze, if there is one.
 func (h *Host) Thaw() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.frozen == nil {
+		return
+	}
 	close(h.frozen)
 	h.frozen = nil
 	h.turn <- struct{}{}

@@ -109,7 +109,7 @@ func TestAFrozenHostWaits(t *testing.T) {
 		one, two := m.Host("1"), m.Host("2")
 		turn := make(network.Turn, 1)
 		turn <- struct{}{}
-		two.Attach(turn)
+		two.Attach(turn, nil)
 		l, err := two.Listen("10.0.0.2:7400")
 		if err != nil {
 			t.Fatal(err)
