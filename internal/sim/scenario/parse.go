@@ -35,7 +35,7 @@ const MaxMembers = 10_000
 // algorithm is not looked up yet.
 func Parse(name, text string) (*Scenario, error) {
 	script, golden, _ := strings.Cut("\n"+text, "\n"+goldenMark+"\n")
-	p := &parser{s: &Scenario{Name: name, Golden: golden, Setup: Setup{Algorithm: "bully"}}, seen: map[string]bool{}}
+	p := &parser{s: &Scenario{Name: name, Golden: golden, Setup: Setup{Algorithm: "bully"}}, seen: map[string]spot{}}
 	for i, line := range strings.Split(strings.TrimPrefix(script, "\n"), "\n") {
 		p.parseLine(i+1, line)
 	}
@@ -54,9 +54,12 @@ type word struct {
 	col  int
 }
 
+// spot is a line and a column.
+type spot struct{ line, col int }
+
 type parser struct {
 	s      *Scenario
-	seen   map[string]bool // settings that were read already
+	seen   map[string]spot // settings that were read already
 	acting bool            // the steps have begun
 	line   int
 	words  []word // of the line, still to be read
@@ -134,8 +137,12 @@ func (p *parser) duration(what string, lowest time.Duration) time.Duration {
 	d, err := time.ParseDuration(w.text)
 	if err != nil {
 		p.fault(w.col, "expected %s, such as 150ms, found %q", what, w.text)
+	} else if d < 0 {
+		p.fault(w.col, "expected %s of at least %v, found %v: time does not run backwards", what, max(lowest, 0), d)
+	} else if d < lowest && lowest == 1 {
+		p.fault(w.col, "expected %s above 0, found %v", what, d)
 	} else if d < lowest {
-		p.fault(w.col, "expected %s of at least %v, found %v: time does not run backwards", what, lowest, d)
+		p.fault(w.col, "expected %s of at least %v, found %v", what, lowest, d)
 	}
 	return d
 }
@@ -227,6 +234,18 @@ func (p *parser) links(last bool) (links []Link) {
 	return links
 }
 
+// settingOf returns the spot of the setting with which a fault of the whole setup begins, or of a time
+// on which that depends.
+func (p *parser) settingOf(fault error) spot {
+	first, _, _ := strings.Cut(fault.Error(), " ")
+	for _, name := range []string{strings.TrimSuffix(first, ","), "t_max", "t_process", "members"} {
+		if at, given := p.seen[name]; given {
+			return at
+		}
+	}
+	return spot{1, 1}
+}
+
 func (p *parser) finish() {
 	p.words, p.end, p.stop = nil, 1, false
 	if len(p.s.Setup.Members) == 0 && len(p.faults) == 0 {
@@ -240,7 +259,9 @@ func (p *parser) finish() {
 		return
 	}
 	if err := p.s.Setup.Validate(); err != nil {
-		p.fault(1, "%v", err)
+		at := p.settingOf(err)
+		p.line = at.line
+		p.fault(at.col, "%v", err)
 	}
 	if step, err := p.s.Check(); err != nil {
 		p.line = step.Line

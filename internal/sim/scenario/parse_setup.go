@@ -10,16 +10,18 @@ import (
 )
 
 func (p *parser) setupLine(first word, f *setting) {
-	again := f.again
+	_, seen := p.seen[first.text]
 	switch {
 	case p.acting:
 		p.fault(first.col, "expected a step: %q belongs before the first one", first.text)
-	case p.seen[first.text] && !again:
+	case seen && !f.again:
 		p.fault(first.col, "expected one line of %q, found a second", first.text)
 	default:
 		f.read(p)
 	}
-	p.seen[first.text] = p.seen[first.text] || !again
+	if !f.again && !seen {
+		p.seen[first.text] = spot{p.line, first.col}
+	}
 }
 
 // setting returns the setting of that name, or nil if a step begins with it.
@@ -64,8 +66,12 @@ func (p *parser) setMembers() {
 func (p *parser) addRange(w word, from, to string) {
 	a, errA := strconv.Atoi(from)
 	b, errB := strconv.Atoi(to)
-	if errA != nil || errB != nil || a < 0 || b < a || b-a >= MaxMembers {
+	switch {
+	case errA != nil || errB != nil || a < 0 || b-a >= MaxMembers:
 		p.fault(w.col, "expected a range of at most %d integers, such as 1..50, found %q", MaxMembers, w.text)
+		return
+	case b < a:
+		p.fault(w.col, "expected a range from a lower integer to a higher one, such as 1..50, found %q", w.text)
 		return
 	}
 	for i := a; i <= b; i++ {

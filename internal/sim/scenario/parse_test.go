@@ -35,18 +35,22 @@ func TestParseRefuses(t *testing.T) {
 		{"no repeat", "members 1 2\nend", `s:2:1: expected a "repeat" before this "end"`},
 		{"an odd comparison", "members 1 2\nexpect changes ~ 1", `expected = or < or <= or > or >=, found "~"`},
 		{"manual step", "members 1 2\ndeliver 1>2", `s:2:1: expected "manual" above`},
+		{"no time", "members 1 2\nt_max 0s", `s:2:7: expected a time above 0, found 0s` + "\x00"},
+		{"a range backwards", "members 3..1", `s:1:9: expected a range from a lower integer to a higher one, such as 1..50, found "3..1"`},
+		{"heartbeat above T, in its line", "members 1 2\nheartbeat 1h\nrun 1s", `s:2:1: heartbeat 1h0m0s is not below T`},
+		{"no algorithm", "members 1 2\nalgorithm\nrun 1s", `s:2:10: expected an algorithm's name`},
 		{"an endless range", "members 1..99999999", `expected a range of at most 10000 integers`},
 		{"a link's latency backwards", "members 1 2\nlatency 1-2 5ms 1ms", `s:2:17: expected the longest time of at least 5ms`},
 		{"a second latency", "members 1 2\nlatency 1-2 5ms\nlatency 1>2 1ms\nlatency 5ms\nlatency 6ms", `s:5:1: expected one line of "latency"`},
 		{"a settle without", "members 1 2\nsettle but", `s:2:11: expected cuts or disks`},
-		{"a latency backwards", "members 1 2\nlatency 5ms 1ms", `s:2:13: expected the longest time of at least 5ms`},
+		{"a latency backwards", "members 1 2\nlatency 5ms 1ms", `s:2:13: expected the longest time of at least 5ms, found 1ms` + "\x00"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := scenario.Parse("s", c.script)
 			if err == nil {
 				t.Fatalf("parsed, want %q:\n%s", c.want, s)
 			}
-			if !strings.Contains(err.Error(), c.want) {
+			if !strings.Contains(err.Error()+"\x00", c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})

@@ -194,6 +194,16 @@ type played struct {
 	Trace    []string `json:"trace,omitempty"`
 }
 
+// lineOf returns the number of the first line of a script that has a name of the list first; 1: none has.
+func lineOf(text string, names ...string) int {
+	for i, line := range strings.Split(text, "\n") {
+		if first := strings.Fields(line); len(first) > 0 && slices.Contains(names, first[0]) {
+			return i + 1
+		}
+	}
+	return 1
+}
+
 func (r *simRun) play(cmd *cobra.Command, file string) error {
 	text, err := readScript(cmd, file)
 	if err != nil {
@@ -204,7 +214,7 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 		return err
 	}
 	if _, err := algorithm.Maker(s.Setup.Algorithm, s.Setup.Option); err != nil {
-		return err
+		return fmt.Errorf("%s:%d:1: %w", file, lineOf(text, "algorithm", "option", "probe"), err)
 	}
 	log := trace.Log{Messages: s.Messages}
 	var story trace.Story
