@@ -68,7 +68,7 @@ All begin as followers of the highest member.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithm.Usage())
+	f.StringVar(&c.Algorithm, "algorithm", "bully", "elect by algorithm `NAME`: "+strings.Join(counted(), ", "))
 	f.IntVar(&c.Nodes, "nodes", 5, "`N` members, 1 to 10000")
 	f.StringVar(&c.Option, "probe", "descending", "ask higher members in `MODE` all or descending [bully]")
 	cli.ListVar(f, &start, "start", "`LIST` of the IDs that start, or all (default the lowest alive)")
@@ -77,6 +77,9 @@ All begin as followers of the highest member.`,
 	f.Uint64Var(&c.Seed, "seed", 1, "`N` that the random order comes from")
 	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if c.Algorithm == "quorum" {
+			return cli.Usagef("--algorithm quorum: its elections need heartbeats and a disk, which this count leaves out; use %s", strings.Join(counted(), ", "))
+		}
 		maker, err := orderedMaker(c, order)
 		if err != nil {
 			return err
@@ -103,6 +106,11 @@ All begin as followers of the highest member.`,
 		return nil
 	}
 	return cmd
+}
+
+// counted returns the names of the algorithms that sim count takes.
+func counted() []string {
+	return slices.DeleteFunc(algorithm.Names(), func(name string) bool { return name == "quorum" })
 }
 
 // orderedMaker makes rings of members in that order; the rest rank their members themselves.
