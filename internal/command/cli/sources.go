@@ -123,10 +123,14 @@ func NeverEmpty(f *pflag.Flag) bool {
 	return never
 }
 
-// setWords sets a flag from a variable, which separates the values of a list by commas or blanks.
+// setWords sets a flag from a variable, which separates the values of a list by commas or blanks,
+// and pairs of a key and a value, which may have a comma in it, by blanks.
 func setWords(v pflag.Value, words string) error {
-	if several, ok := v.(interface{ Replace([]string) error }); ok {
-		return several.Replace(strings.FieldsFunc(words, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }))
+	switch v := v.(type) {
+	case *list:
+		return v.Replace(strings.FieldsFunc(words, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }))
+	case interface{ Replace([]string) error }:
+		return v.Replace(strings.Fields(words))
 	}
 	return v.Set(words)
 }
