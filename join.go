@@ -184,12 +184,13 @@ func (l *links) introduce(ctx context.Context) (transport.Newcomer, error) {
 
 // awaited is what this member waits for before it is a candidate; "": nothing.
 func (j *joiner) awaited() string {
+	_, best := j.machine.(*machine.Machine)
 	switch aside := j.machine.Standing(); {
 	case aside == election.IneligibleUnfounded:
+	case aside == election.IneligibleJoining && !best && j.refused != "" && !j.newcomer.Admitted():
+		return j.refused // also if a member that knows its id has sent it an epoch
 	case aside == election.IneligibleJoining && len(j.cfg.Join) > 0 && j.machine.Highest() == 0:
-		if _, best := j.machine.(*machine.Machine); !best && j.refused != "" {
-			return j.refused
-		} else if !best {
+		if !best {
 			return fmt.Sprintf("it joins through %s, and has learned of no leader: this algorithm creates a cluster only from a list of members, on members without Config.Join", strings.Join(j.cfg.Join, ", "))
 		} else if !j.cfg.newcomer() {
 			return ""

@@ -263,6 +263,7 @@ func TestASecondProcessThatJoinsGivesUp(t *testing.T) {
 		second.Close()
 		c.Kill("2")
 		time.Sleep(5 * time.Second)
+		cfg.Listen, cfg.Advertise = c.Config("2").Listen, c.Config("2").Advertise // the others dial it, and send it their epoch
 		again, err := batuta.Start(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
