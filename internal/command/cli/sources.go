@@ -155,8 +155,8 @@ func (l *list) Set(text string) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return errors.New("separate the values by commas")
 	}
-	for _, v := range values {
-		if v = strings.TrimSpace(v); v != "" {
+	for i, v := range values {
+		if v = strings.TrimSpace(v); v != "" || i < len(values)-1 { // a comma may end a list
 			*l = append(*l, v)
 		}
 	}

@@ -144,7 +144,7 @@ const (
 	ReasonOldIncarnation Reason = "old-incarnation"
 	ReasonCrowded        Reason = "crowded" // too many connections
 	ReasonClosing        Reason = "closing"
-	ReasonJoining        Reason = "joining" // it joins a cluster itself: retry later
+	ReasonJoining        Reason = "joining"    // it joins a cluster itself: retry later
 	ReasonJoin           Reason = "join"       // may not join: its kind of id differs, or the cluster is full
 	ReasonManyJoins      Reason = "many-joins" // too many newcomers just now: retry later
 	ReasonItself         Reason = "itself"     // the process has dialed its own address

@@ -137,8 +137,8 @@ func (p *parser) duration(what string, lowest time.Duration) time.Duration {
 	d, err := time.ParseDuration(w.text)
 	if err != nil {
 		p.fault(w.col, "expected %s, such as 150ms, found %q", what, w.text)
-	} else if d < 0 {
-		p.fault(w.col, "expected %s of at least %v, found %v: time does not run backwards", what, max(lowest, 0), d)
+	} else if d < 0 && lowest >= 0 {
+		p.fault(w.col, "expected %s of at least %v, found %v: time does not run backwards", what, lowest, d)
 	} else if d < lowest && lowest == 1 {
 		p.fault(w.col, "expected %s above 0, found %v", what, d)
 	} else if d < lowest {
