@@ -88,6 +88,9 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	}
 	c.handle(ev)
 	if c.started && !c.halted {
+		if c.leads() {
+			c.pause.Hold(c.now, c.cfg.Self.ID)
+		}
 		if c.cfg.ReapAfter > 0 {
 			c.reap()
 		}

@@ -95,9 +95,6 @@ func (c *Core) follow(t election.Token) {
 		return
 	}
 	c.resort = c.resort && c.leads()
-	if c.leads() {
-		c.pause.Hold(c.now, c.cfg.Self.ID)
-	}
 }
 
 // dueVoter ends the promise when its time is over, and asks for votes when that is due.

@@ -209,8 +209,8 @@ func (m *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) erro
 		if e, listed := m.Entry(peer.ID); listed && e.Departure == election.Removed {
 			return election.ErrRemoved
 		}
-		if m.joins && len(m.members) == 1 {
-			return election.ErrJoining // it has no list by which to refuse a member
+		if m.joins && len(m.members) == 1 && !m.tenure.Live() {
+			return election.ErrJoining // it has no list by which to refuse a member, nor a cluster of its own
 		}
 		return election.ErrNotMember
 	}

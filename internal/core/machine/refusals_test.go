@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 	. "github.com/batuta-dev/batuta/internal/core/machine"
 )
 
@@ -125,5 +126,30 @@ func TestAFollowerIsRefusedUntilItIsAccepted(t *testing.T) {
 	}
 	if m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1}); m.Standing() != Eligible {
 		t.Errorf("3 has accepted it: it is %q, want a candidate", m.Standing())
+	}
+}
+
+// A process that joins has no list by which to refuse a member. One that has created a cluster does.
+func TestAProcessThatJoinsRefusesNoMember(t *testing.T) {
+	m, err := New(Config{Self: rank("2"), Joins: true, Algorithm: bully.New(), Incarnation: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Step(start, Event{Kind: Started})
+	if err := m.Admit(start, rank("1"), 1); err != ErrJoining {
+		t.Errorf("while it joins it answers a member: %v", err)
+	}
+	now := start
+	for !m.View().Defined() {
+		due, ok := m.Deadline()
+		if !ok || due.Sub(start) > time.Minute {
+			t.Fatal("it creates no cluster")
+		}
+		now = due
+		m.Step(now, Event{Kind: Woke})
+		m.Step(now, Event{Kind: Saved})
+	}
+	if err := m.Admit(now, rank("1"), 1); err != ErrNotMember {
+		t.Errorf("while it leads alone it answers another process: %v", err)
 	}
 }
