@@ -44,7 +44,7 @@ type engineFlags struct {
 }
 
 func (f *engineFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.etcd, "etcd", nil, "`HOST:PORT` of an etcd server, https://HOST:PORT with TLS; repeatable")
+	cli.ListVar(fs, &f.etcd, "etcd", "`HOST:PORT` of an etcd server, https://HOST:PORT with TLS; repeatable")
 	fs.StringVar(&f.etcdCA, "etcd-ca", "", "`FILE` with the authorities to accept for etcd (default the system's)")
 	fs.StringVar(&f.etcdCert, "etcd-cert", "", "`FILE` with a certificate for etcd")
 	fs.StringVar(&f.etcdKey, "etcd-key", "", "`FILE` with the key of that certificate")

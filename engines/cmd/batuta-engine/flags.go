@@ -34,7 +34,7 @@ func (f *candidateFlags) register(fs *pflag.FlagSet, events string) {
 	fs.DurationVar(&f.stop, "stop", 0, "`DURATION` that is left to the work when the engine does not answer (default a fifth of --lease)")
 	fs.Float64Var(&f.drift, "clock-drift", engines.DefaultDrift, "`PART` by which the rates of two machines' clocks may differ")
 	fs.StringVar(&f.http, "http", "127.0.0.1:7500", "`HOST:PORT` of the HTTP API, unix:PATH, or off; if the default port is taken, any free one")
-	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`NAME` under which the API may be asked, besides localhost and IP addresses; repeatable")
+	cli.ListVar(fs, &f.httpHosts, "http-host", "`NAME` under which the API may be asked, besides localhost and IP addresses; repeatable")
 	fs.StringVar(&f.httpTokens, "http-token-file", "", "`FILE` with the tokens that the API asks for")
 	f.output.Register(fs, events)
 	f.hooks.Register(fs, "candidate")

@@ -21,7 +21,7 @@ type natsFlags struct {
 }
 
 func (f *natsFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.urls, "nats", nil, "`URL` of a NATS server with JetStream, such as nats://host:4222, tls://host:4222 with TLS; repeatable")
+	cli.ListVar(fs, &f.urls, "nats", "`URL` of a NATS server with JetStream, such as nats://host:4222, tls://host:4222 with TLS; repeatable")
 	fs.StringVar(&f.bucket, "nats-bucket", nats.Bucket, "`NAME` of the bucket that keeps the elections; it is created if it is missing")
 	fs.IntVar(&f.replicas, "nats-replicas", 1, "`N` servers keep a bucket that is created")
 	fs.StringVar(&f.ca, "nats-ca", "", "`FILE` with the authorities to accept for NATS (default the system's)")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -128,7 +127,14 @@ func NeverEmpty(f *pflag.Flag) bool {
 func setWords(v pflag.Value, words string) error {
 	switch v := v.(type) {
 	case *list:
-		return v.Replace(strings.FieldsFunc(words, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }))
+		var parts []string
+		for _, part := range strings.Fields(words) {
+			if part = strings.Trim(part, ","); part != "" {
+				parts = append(parts, part)
+			}
+		}
+		*v = nil
+		return v.Set(strings.Join(parts, ","))
 	case interface{ Replace([]string) error }:
 		return v.Replace(strings.Fields(words))
 	}
