@@ -45,7 +45,7 @@ export class Circle {
     this.short = short(model.members.map(m => m.id))
     const [width, height] = this.extent = this.big && innerWidth >= 960 ? broad : tall
     set(this.svg, 'viewBox', `0 0 ${width} ${height}`)
-    const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - (innerWidth < 960 ? 92 : 82), 124 + 14 * n) // labels are larger on a phone
+    const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - 92, 124 + 14 * n)
     this.places = model.members.map((_, i) => {
       const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top, its successor behind it
       return { x: width / 2 + (n === 1 ? 0 : rx * Math.cos(turn)), y: height / 2 + 8 + (n === 1 ? 0 : ry * Math.sin(turn)) }
