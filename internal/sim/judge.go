@@ -141,8 +141,13 @@ func (w *judge) astray(a, b *process) bool {
 func (w *judge) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
-			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q)
+			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q) && !q.joins()
 	})
+}
+
+// joins reports whether a process joins, and has no member yet: it refuses none.
+func (p *process) joins() bool {
+	return len(p.machine.Members()) == 1 && !p.machine.View().Defined()
 }
 
 func (w *judge) outnumbered(p *process) bool {
