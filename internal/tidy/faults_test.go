@@ -12,7 +12,7 @@ import (
 )
 
 // faulty is the source of what the lab shows of a scenario that cannot be read, or of an expectation that fails,
-// and faultMakers are the functions whose texts are part of that.
+// and faultMakers are the functions that make its texts.
 var (
 	faulty      = regexp.MustCompile(`^(internal/sim/(scenario/\w+|play)|internal/command/algorithm/algorithm|election/(timing|id))\.go$`)
 	faultMakers = []string{"Errorf", "New", "fault", "next", "duration", "number", "text", "Sprintf", "compare", "Unmet"}

@@ -20,7 +20,7 @@ var (
 )
 
 // TestMessages holds messages, and what members do and why in a trace, to the words of TestLanguage. Exceptions
-// are statements of SQL and Redis, whose column is named beat.
+// are statements of SQL and Redis, with a column named beat.
 func TestMessages(t *testing.T) {
 	checked := 0
 	for _, m := range messages(t) {

@@ -138,7 +138,7 @@ const root = "../.."
 // caughtBy tries one way.
 func (h *hunt) caughtBy(by string) bool {
 	h.Helper()
-	const limit = "-test.timeout=10m" // who does not come to an end is caught, too
+	const limit = "-test.timeout=10m" // a mutant that does not end is caught, too
 	if words := strings.Fields(by); words[0] == "test" {
 		return h.fails(words[1], "-test.run=^"+words[2]+"$", limit) != ""
 	}

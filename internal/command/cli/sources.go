@@ -153,7 +153,7 @@ func (l *list) Type() string { return "list" }
 // String implements [pflag.Value].
 func (l *list) String() string { return strings.Join(*l, ",") }
 
-// Set implements [pflag.Value]. A value with a comma stands in double quotes.
+// Set implements [pflag.Value]. A value with a comma is put in double quotes.
 func (l *list) Set(text string) error {
 	r := csv.NewReader(strings.NewReader(text))
 	r.TrimLeadingSpace = true

@@ -3,8 +3,8 @@
 //
 // The state has a version. The higher version holds; of equal versions the end that is sooner and
 // the holder that is higher, whichever report they came with: the time that a report takes makes its
-// end later. So members agree, in whatever order they receive it. Each message has it, with the time that is
-// left: no clock is compared.
+// end later. So members agree, in whatever order they receive it. Each message has it, with the time
+// that is left: no clock is compared.
 //
 // It assumes that the clocks of members count time at about the same rate: then a pause of an hour ends
 // everywhere within the time that a message takes. It is not on disk: it ends when all processes

@@ -157,7 +157,7 @@ func TestTracesInSpanish(t *testing.T) {
 	}
 	b := open(t, browser(t), serveLab(t)+"?lang=es")
 	b.until(ready)
-	delete(does, "notifies") // what is told stands behind it
+	delete(does, "notifies") // what it reports comes after it
 	for _, what := range eval[[]string](b, with("async list => { const { doing } = await import('./shared/words.js'); return list.filter(x => doing(x) === x) }", slices.Sorted(maps.Keys(does)))) {
 		t.Errorf("%q has no Spanish word in internal/web/shared/words.js", what)
 	}

@@ -200,7 +200,7 @@ func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
 	return words[n:], nil
 }
 
-// optionName matches what stands before '=' in an option, or in a variable of a shell.
+// optionName matches the name before '=', of an option or of a variable of a shell.
 var optionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 func optionsOf(job bool) string {
