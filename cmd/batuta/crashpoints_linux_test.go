@@ -126,7 +126,7 @@ func joinedOnce(t *testing.T, trace []string, algorithm string) (killed bool) {
 	t.Helper()
 	c := newCrew(t, 2, []string{"--algorithm", algorithm, "--preempt=false", "--events", "off", "--t-max", "20ms", "--t-process", "100ms", "--heartbeat", "20ms"})
 	defer c.killAll()
-	c.dir, c.verb, c.command = t.TempDir(), "agent", []string{}
+	c.dir, c.verb, c.command = c.memory, "agent", []string{}
 	pidFile := filepath.Join(c.dir, "pid")
 	all := c.members
 	_, address, _ := strings.Cut(all[0], "=")
@@ -213,7 +213,7 @@ func TestCrashPointsOfACompaction(t *testing.T) {
 	fulltest.Parallel(t)
 	strace := straceProgram(t)
 	c := newCrew(t, 2, []string{"--algorithm", "quorum", "--preempt=false", "--events", "off", "--t-max", "20ms", "--t-process", "100ms", "--heartbeat", "20ms"})
-	c.dir, c.verb, c.command = t.TempDir(), "agent", []string{}
+	c.dir, c.verb, c.command = c.memory, "agent", []string{}
 	last := 0
 	change := func() bool {
 		_, address, _ := strings.Cut(c.members[0], "=")

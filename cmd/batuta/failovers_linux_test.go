@@ -22,7 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
-	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
@@ -378,9 +377,8 @@ func beforeAWitness(t *testing.T, otherwise int, prepare func(*testing.T) (*crew
 // newWitnessed makes a crew of three under a quorum.
 func newWitnessed(t *testing.T, flags ...string) *crew {
 	t.Helper()
-	dir := stalltest.Dir(t) // before the crew, which uses it to its end
 	c := newCrew(t, 3, slices.Concat([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms"}, sharpTimes, flags))
-	c.dir = dir
+	c.dir = c.memory
 	return c
 }
 

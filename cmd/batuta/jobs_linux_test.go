@@ -16,7 +16,6 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
-	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/jobs"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
@@ -26,7 +25,7 @@ import (
 func newCompany(t *testing.T, verb string, flags []string, schedule, worker string, names ...string) *company {
 	t.Helper()
 	c := newCrew(t, 3, []string{"--algorithm", "quorum", "--grace", "50ms"})
-	c.verb, c.dir, c.command = verb, stalltest.Dir(t), []string{}
+	c.verb, c.dir, c.command = verb, c.memory, []string{}
 	var lines []string
 	for _, name := range names {
 		words := c.Argv("name="+name, worker, "lock="+filepath.Join(c.dir, name))

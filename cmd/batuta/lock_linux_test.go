@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
@@ -20,7 +19,7 @@ func newLocks(t *testing.T, algorithm string) *crew {
 	c := newCrew(t, 3, []string{"--events", "off", "--algorithm", algorithm})
 	c.verb, c.command = "agent", []string{}
 	if algorithm == "quorum" {
-		c.dir = filepath.Join(stalltest.Dir(t), "data")
+		c.dir = filepath.Join(c.memory, "data")
 	}
 	c.startAll()
 	return c

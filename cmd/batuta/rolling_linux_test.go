@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
 
@@ -28,9 +27,8 @@ type rolled struct {
 func roll(t *testing.T, flags []string, whole bool, steps []rolled) {
 	t.Helper()
 	w := newWitness(t)
-	dir := stalltest.Dir(t)
 	c := newCrew(t, 3, nil)
-	c.dir, c.command, w.watch = dir, []string{"scribe", w.socket}, c.watch
+	c.dir, c.command, w.watch = c.memory, []string{"scribe", w.socket}, c.watch
 	c.to(steps[0], flags)
 	c.startAll()
 	defer func() {

@@ -34,6 +34,7 @@ type crew struct {
 	words   []string
 	verb    string                              // default "run"
 	command []string                            // in place of a worker with these words; empty, not nil: none
+	memory  string                              // a directory in memory, which is removed after they have ended
 	dir     string                              // of their data directories; empty: they keep nothing
 	wrap    func(i int, argv []string) []string // has it run on machine i; nil: on this one
 	lan     *lan                                // on whose machines they run; nil: on this one
@@ -47,7 +48,7 @@ func newCrew(t *testing.T, n int, flags []string, words ...string) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crew{Factory: runtest.NewFactory(t), watch: stalltest.Start(t), began: time.Now(), flags: flags, words: words,
+	c := &crew{Factory: runtest.NewFactory(t), watch: stalltest.Start(t), memory: stalltest.Dir(t), began: time.Now(), flags: flags, words: words,
 		http: map[string]string{}, runs: map[string]*exec.Cmd{}, dead: map[string]chan struct{}{}}
 	for i := range n {
 		id := strconv.Itoa(i + 1)
