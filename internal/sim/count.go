@@ -120,7 +120,7 @@ func (w *story) countResult(from time.Duration) (CountResult, error) {
 		r.Leader = p.view.Leader.ID
 	}
 	if w.bySlot(r.Leader).condition != scenario.Alive {
-		return r, fmt.Errorf("%s is taken for the leader and is dead: nobody has found out", r.Leader)
+		return r, fmt.Errorf("%s is taken for the leader and is dead: no member has detected it", r.Leader)
 	}
 	maps.Copy(r.Messages, w.checks.counted)
 	r.Rounds = int(w.checks.rounds)

@@ -189,7 +189,7 @@ func (w *judge) groupAgrees(group []*process) (election.Token, string) {
 	case w.orphaned(group):
 		return t, ""
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group), len(group) < w.setup.MinMembers:
-		return t, unled(group, "nobody there may lead")
+		return t, unled(group, "no member there may lead")
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && unled(group, "") == "":
 		return t, "" // no claim can be saved; an earlier leader may go on
 	case !t.Defined():
@@ -212,12 +212,12 @@ func (w *judge) groupAgrees(group []*process) (election.Token, string) {
 		}
 	}
 	if !led {
-		return t, fmt.Sprintf("all follow %v, who is not there", t)
+		return t, fmt.Sprintf("all follow %v, which is not there", t)
 	}
 	if !w.setup.NoPreempt {
 		for _, p := range group {
 			if p.machine.Self().Above(w.bySlot(t.Leader.ID).machine.Self()) && w.stands(p) {
-				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
+				return t, fmt.Sprintf("%v leads, and the candidate %s outranks it", t, p.rank.ID)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func oneList(group []*process) string {
 	for _, p := range group {
 		switch list := p.machine.List(); {
 		case p.halted != nil:
-			return fmt.Sprintf("%s has not gone: %v", p.rank.ID, p.halted)
+			return fmt.Sprintf("%s has not ended: %v", p.rank.ID, p.halted)
 		case !slices.Equal(list, first):
 			return fmt.Sprintf("%s lists %s and %s lists %s", group[0].rank.ID, spellList(first), p.rank.ID, spellList(list))
 		case !p.onOwnList():
@@ -311,7 +311,7 @@ func (w *judge) disagree(bound time.Duration, promised bool) {
 	if strings.HasPrefix(why, "shares: ") {
 		rule = invariant.NamedShares
 	}
-	if strings.Contains(why, " lists ") || strings.Contains(why, "gone") || strings.Contains(why, "on the list") {
+	if strings.Contains(why, " lists ") || strings.Contains(why, "has not ended") || strings.Contains(why, "on the list") {
 		rule = invariant.OneList
 	}
 	w.checks.fail(w.scene, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
@@ -367,7 +367,7 @@ func (w *judge) namedAgree(group []*process, coordinator *process) string {
 	}
 	for _, p := range group {
 		if len(p.sees) != led {
-			return fmt.Sprintf("election after election: %s sees %d seats led, and %d are", p.rank.ID, len(p.sees), led)
+			return fmt.Sprintf("election counts differ: %s sees %d seats led, and %d are", p.rank.ID, len(p.sees), led)
 		}
 	}
 	return evenly(contests, coordinator)
@@ -533,12 +533,12 @@ func (w *judge) quorumAgrees(group []*process) (t election.Token, why string) {
 	}
 	leader := w.bySlot(t.Leader.ID)
 	if !slices.Contains(group, leader) { // its disk may hang since: it has nothing to write
-		return t, fmt.Sprintf("all follow %v, who is not there", t)
+		return t, fmt.Sprintf("all follow %v, which is not there", t)
 	}
 	for _, p := range working {
 		better := !w.setup.NoPreempt && p.machine.Self().Above(leader.machine.Self()) || !leader.fit()
 		if p != leader && better && w.stands(p) {
-			return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
+			return t, fmt.Sprintf("%v leads, and the candidate %s outranks it", t, p.rank.ID)
 		}
 	}
 	return t, ""

@@ -398,7 +398,7 @@ func (w *story) demandTold(bound time.Duration) {
 			return
 		}
 		if w.now-from > bound {
-			w.checks.fail(w.scene, p, invariant.Told, "%v after they have agreed it has it that %s tells %s, and that tells %q", w.now-from, q.rank.ID, p.told(q.rank.ID), q.says)
+			w.checks.fail(w.scene, p, invariant.Told, "%v after the agreement it has %s as the metadata of %s, which publishes %q", w.now-from, p.told(q.rank.ID), q.rank.ID, q.says)
 			return
 		}
 		w.runTo(w.now + w.setup.Timing.Heartbeat)

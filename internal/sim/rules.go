@@ -214,7 +214,7 @@ type skipChecker struct{ *history }
 
 func (c *skipChecker) saves(w *scene, p *process, t election.Token) {
 	if t.Leader.ID == p.rank.ID && invariant.Skips(t, c.top) {
-		c.fail(w, p, invariant.Skip, "it saves %v, and the highest anyone has saved is %d", t, c.top)
+		c.fail(w, p, invariant.Skip, "it saves %v, and the highest saved before is %d", t, c.top)
 	}
 }
 
@@ -298,7 +298,7 @@ func (c *namedChecker) checkLead(w *scene, p *process, ch *named.Change) {
 		}
 	}
 	if others >= seats || ch.Seat >= seats {
-		c.fail(w, p, invariant.NamedSeats, "it leads seat %d of %s, which has %d, beside %d others that do, or work for it", ch.Seat, ch.Name, seats, others)
+		c.fail(w, p, invariant.NamedSeats, "it leads seat %d of %s, which has %d, and %d others lead one, or work for it", ch.Seat, ch.Name, seats, others)
 	}
 }
 

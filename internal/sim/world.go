@@ -278,7 +278,7 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 	}
 	slot, ok := w.slots[to]
 	if !ok {
-		w.checks.fail(&w.scene, p, invariant.Driver, "it sends to %s, who is no member", to)
+		w.checks.fail(&w.scene, p, invariant.Driver, "it sends to %s, which is no member", to)
 		return
 	}
 	if w.setup.NoDetector {
@@ -427,7 +427,7 @@ func (w *world) dialTimedOut(e *endpoint) {
 func (w *world) dial(p *process, to election.ID) {
 	slot, ok := w.slots[to]
 	if !ok {
-		w.checks.fail(&w.scene, p, invariant.Driver, "it dials %s, who is no member", to)
+		w.checks.fail(&w.scene, p, invariant.Driver, "it dials %s, which is no member", to)
 		return
 	}
 	w.checks.reaches(&w.scene, p, slot)

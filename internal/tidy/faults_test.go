@@ -14,8 +14,8 @@ import (
 // faulty is the source of what the lab shows of a scenario that cannot be read, or of an expectation that fails,
 // and faultMakers are the functions that make its texts.
 var (
-	faulty      = regexp.MustCompile(`^(internal/sim/(scenario/\w+|play)|internal/command/algorithm/algorithm|election/(timing|id))\.go$`)
-	faultMakers = []string{"Errorf", "New", "fault", "next", "duration", "number", "text", "Sprintf", "compare", "Unmet"}
+	faulty      = regexp.MustCompile(`^(internal/sim/((scenario|invariant|explore)/\w+|judge|play|process|rules\w*|world)|internal/command/algorithm/algorithm|election/(timing|id))\.go$`)
+	faultMakers = []string{"Errorf", "New", "fault", "next", "duration", "number", "text", "Sprintf", "compare", "Unmet", "fail", "broken", "unled"}
 	faultWord   = regexp.MustCompile(`(^|[^%a-z])[a-z]{2}`)
 	faultEntry  = regexp.MustCompile(`(?:^  |[{,] )'((?:[^'\\]|\\.)+)': '`)
 )
@@ -57,6 +57,10 @@ func TestFaultsAreInSpanish(t *testing.T) {
 					for _, arg := range n.Args {
 						found(arg)
 					}
+				}
+			case *ast.GenDecl:
+				if n.Tok == token.CONST && parsed.Name.Name == "invariant" { // the rules
+					ast.Inspect(n, found)
 				}
 			case *ast.ReturnStmt:
 				ast.Inspect(n, func(n ast.Node) bool { _, call := n.(*ast.CallExpr); return !call && found(n) })

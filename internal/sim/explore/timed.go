@@ -48,7 +48,7 @@ type timed struct {
 
 func newTimed(k cluster) (*timed, error) {
 	if k.c.Initiators > 0 {
-		return nil, fmt.Errorf("algorithm %s: its searches have no initiators: who asks for an election is refused while there is a leader", k.c.Algorithm)
+		return nil, fmt.Errorf("algorithm %s: its searches have no initiators: a call for an election is refused while there is a leader", k.c.Algorithm)
 	}
 	k.verbs, k.spelled = timedVerbs, "deliver, pass, crash, restart, freeze and thaw"
 	x := &timed{cluster: k, t: election.Timing{}.WithDefaults().T(), met: &aloneness{}}

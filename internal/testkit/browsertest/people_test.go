@@ -6,13 +6,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
 // screens are what the pages are looked at on.
@@ -287,6 +290,23 @@ func TestErrorsInSpanish(t *testing.T) {
 		"not-member: not a member of this cluster":                                              "no es miembro: no es miembro de este clúster",
 	} {
 		if got := eval[string](b, with("given => import('/ui/shared/words.js').then(({ fault }) => fault(given))", given)); got != want {
+			t.Errorf("%q: got  %q\nwant %q", given, got, want)
+		}
+	}
+}
+
+// On a Spanish page a broken rule is in Spanish too, with what the member did.
+func TestBrokenRulesInSpanish(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	for _, c := range []struct{ rule, what, want string }{
+		{invariant.Stalled, invariant.BeforeLosing(election.Token{Epoch: 4, Leader: election.Rank{ID: "3"}}, nil), "«un miembro que estuvo parado más de T pierde su liderazgo antes de hacer otra cosa»: sigue liderando como 4:3"},
+		{invariant.Converges, "12.6s after the last fault 1 knows no leader (views: 1 → none, 2 → 5:3)", "«cuando cesan los fallos, cada grupo conectado de miembros vivos se pone de acuerdo, en un tiempo acotado, en su candidato de mayor rango»: 12.6s después del último fallo, el 1 no conoce líder (líder de cada uno: 1 → ninguno, 2 → 5:3)"},
+		{invariant.OneEpoch, "it leads as 3:2, and 1 has led as 3:1", "«sin fallos, una época designa un solo líder»: lidera como 3:2, y el 1 ha liderado como 3:1"},
+		{"a rule of the future", "it does what no form has", `"a rule of the future": it does what no form has`},
+	} {
+		given := (&invariant.Violation{Rule: c.rule, Member: "2", At: 1500 * time.Millisecond, What: c.what}).Error()
+		want := "[1.500s] el miembro 2 rompe la regla " + c.want
+		if got := eval[string](b, with("given => import('/faults.js').then(({ mistake }) => mistake(given))", given)); got != want {
 			t.Errorf("%q: got  %q\nwant %q", given, got, want)
 		}
 	}

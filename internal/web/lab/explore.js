@@ -5,6 +5,7 @@ import { $, h, listed, replace, s, text } from './shared/dom.js'
 import { locale } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
 import { shapeOf } from './circle.js'
+import { mistake } from './faults.js'
 import { family } from './model.js'
 import { Simulator } from './simulator.js'
 import { t } from './texts.js'
@@ -49,7 +50,7 @@ export class Explorer {
     $('#explore-graph').hidden = true
     try {
       const begun = await this.simulator.ask('explore', JSON.stringify(this.config))
-      if (begun.error) { text($('#explore-result'), begun.error); return }
+      if (begun.error) { text($('#explore-result'), mistake(begun.error)); return }
       for (let more = true; more && this.running;) {
         this.reached = await this.simulator.ask('exploreGrow', part)
         more = this.reached.more
@@ -102,13 +103,13 @@ export class Explorer {
     const said = t('x_state', { no: number.format(place.no), depth: place.depth }) + (place.rests ? ' · ' + t('x_rests') : '') + (leads.length ? '' : ' · ' + t('nobody'))
     text($('#explore-state'), said)
     replace($('#explore-picture'), this.picture(place, 420, 300, said))
-    text($('#explore-violation'), place.broken ? t('x_broken', { what: place.broken }) : '')
+    text($('#explore-violation'), place.broken ? t('x_broken', { what: mistake(place.broken) }) : '')
     listed($('#explore-ways'), place.ways.map((w, i) => ({ ...w, i })), w => `${place.no}:${w.i}:${w.to}`, w => {
       const words = this.words(w.step, place), to = next.get(w.to)
       const known = this.path.some(p => p.no === w.to)
       return h('li', {}, h('button', { type: 'button', class: w.broken ? 'danger' : '', disabled: w.to < 0 && !w.broken, onclick: () => w.broken ? this.#say(w, place) : this.#go(w.to, false, words) },
         to ? this.picture(to, 96, 74) : h('span', { class: 'thumb' }, w.broken ? '✕' : '…'),
-        h('span', {}, h('strong', {}, words), h('span', { class: 'soft' }, w.broken ? t('x_broken', { what: w.broken }) : w.to < 0 ? t('x_left') : t(known ? 'x_back' : 'x_to', { no: number.format(w.to) })))))
+        h('span', {}, h('strong', {}, words), h('span', { class: 'soft' }, w.broken ? t('x_broken', { what: mistake(w.broken) }) : w.to < 0 ? t('x_left') : t(known ? 'x_back' : 'x_to', { no: number.format(w.to) })))))
     })
     text($('#explore-none'), place.ways.length ? '' : t('x_end'))
     listed($('#explore-path'), this.path.map((p, i) => ({ ...p, i })), p => p.i + ':' + p.no, p => h('li', {}, h('button', { type: 'button', onclick: () => { this.path.length = p.i; this.#go(p.no, false, p.by) } }, p.i ? p.by : t('x_first'))))
@@ -117,7 +118,7 @@ export class Explorer {
   }
 
   #say(way, place) {
-    text($('#explore-violation'), t('x_broken', { what: way.broken }))
+    text($('#explore-violation'), t('x_broken', { what: mistake(way.broken) }))
     this.way = place.ways.indexOf(way)
   }
 
@@ -208,7 +209,7 @@ export class Explorer {
 
   async #script() {
     const made = await this.simulator.ask('exploreScript', this.path.at(-1).no, this.way ?? -1)
-    if (made.error) { text($('#explore-violation'), made.error); return }
+    if (made.error) { text($('#explore-violation'), mistake(made.error)); return }
     $('#explore').close()
     this.lab.tours.end()
     this.lab.load(made.text, { at: 0, play: false })

@@ -9,6 +9,7 @@ import { Overview, SpaceTime } from './spacetime.js'
 import { Simulator } from './simulator.js'
 import { EventLog, stamp, Why } from './log.js'
 import { Editor } from './editor.js'
+import { mistake } from './faults.js'
 import { Menu } from './menu.js'
 import { Tours } from './tour.js'
 import { readLink, writeLink } from './link.js'
@@ -169,7 +170,7 @@ class Lab {
     this.menu.close()
     if (this.real) return
     const edited = await this.simulator.ask('insert', this.editor.text, this.now, line)
-    if (edited.error) { this.say(edited.error); return }
+    if (edited.error) { this.say(mistake(edited.error)); return }
     if (await this.load(edited.text)) this.play()
   }
 

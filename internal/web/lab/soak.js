@@ -2,6 +2,7 @@
 
 import { $, h, replace, text } from './shared/dom.js'
 import { locale } from './shared/page.js'
+import { mistake } from './faults.js'
 import { t } from './texts.js'
 import { Simulator } from './simulator.js'
 
@@ -40,7 +41,7 @@ export function soak(lab) {
       try {
         r = await simulator.ask('soak', JSON.stringify({ ...config(), from: from + at, to: from + at + part - 1 }))
       } catch { return }
-      if (r.error) { text($('#soak-result'), r.error); break }
+      if (r.error) { text($('#soak-result'), mistake(r.error)); break }
       sum.schedules += r.schedules
       sum.simulated += r.simulated
       sum.agreed = Math.max(sum.agreed, r.agreed)
@@ -55,12 +56,12 @@ export function soak(lab) {
   }
 
   function seed(n, rule) {
-    return h('button', { type: 'button', class: rule ? 'danger' : '', onclick: () => open(String(n)) }, `${t('soakOpen')} ${n}${rule ? ` (${rule})` : ''}`)
+    return h('button', { type: 'button', class: rule ? 'danger' : '', onclick: () => open(String(n)) }, `${t('soakOpen')} ${n}${rule ? ` (${mistake(rule)})` : ''}`)
   }
 
   async function open(n) {
     const made = await lab.simulator.ask('schedule', JSON.stringify(config()), String(n))
-    if (made.error) { text($('#soak-result'), made.error); return }
+    if (made.error) { text($('#soak-result'), mistake(made.error)); return }
     dialog.close()
     lab.tours.end()
     lab.load(made.text, { at: 0, play: true })
