@@ -44,7 +44,7 @@ type Election struct {
 	token    batuta.Token  // of our leadership; zero: we do not lead
 	until    time.Duration // on clock: when the lease of mine ends
 	renewAt  time.Duration // on clock
-	claimAt  time.Duration // on clock: not before
+	retryAt  time.Duration // on clock: no call before; a call has failed
 	asked    bool          // a call of the engine is under way
 	callEnd  time.Duration // on clock: when the last call has ended
 	working  map[*work]struct{}
@@ -179,7 +179,7 @@ func (e *Election) Resign(ctx context.Context) error {
 
 // Campaign makes this process a candidate, whether Lead is called or not, also when it has resigned.
 func (e *Election) Campaign(ctx context.Context) error {
-	return e.call(ctx, func() { e.standing, e.resigned, e.claimAt = true, false, 0 })
+	return e.call(ctx, func() { e.standing, e.resigned, e.retryAt = true, false, 0 })
 }
 
 // SetHealth reports whether this process is healthy: nil if it is, as at first, else an error with the

@@ -500,3 +500,40 @@ func TestALeaderReportsADamagedRecord(t *testing.T) {
 		}
 	})
 }
+
+// A leader that resigns releases the record as soon as its work has returned: the next candidate does not wait for
+// the time of a renewal.
+func TestTheRecordIsReleasedWhenTheWorkReturns(t *testing.T) {
+	for _, drain := range []time.Duration{0, 100 * time.Millisecond, engines.DefaultLease} {
+		t.Run(drain.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory()
+				a, b := start(t, &line{memory: m}, engines.Config{ID: "1"}), start(t, &line{memory: m}, engines.Config{ID: "2"})
+				defer a.Close()
+				defer b.Close()
+				working, returned := make(chan struct{}), time.Time{}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go a.Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error {
+					close(working)
+					<-ctx.Done()
+					time.Sleep(drain)
+					returned = time.Now()
+					return nil
+				})
+				<-working
+				if err := b.Campaign(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(engines.DefaultLease)
+				if err := a.Resign(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				leads(t, b)
+				if late := time.Since(returned); late > 100*time.Millisecond {
+					t.Errorf("the other leads %v after the work returned", late)
+				}
+			})
+		})
+	}
+}

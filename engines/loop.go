@@ -125,25 +125,23 @@ func (e *Election) checkLease() {
 func (e *Election) advance() {
 	e.checkLease()
 	now := e.clock.Now()
-	if e.resigned && !e.freeFrom.IsZero() && time.Since(e.freeFrom) >= e.cfg.aside() {
+	if left, waits := e.aside(); waits && left <= 0 {
 		e.resigned = false
 	}
 	if v := e.history.view(); v.Defined() && v.Token.Leader.ID != e.ID() && e.observer.expired(e.awake()) {
 		e.loseOther(batuta.CauseSilent)
 	}
 	switch {
-	case e.asked:
-	case e.holds() && !e.leading() && len(e.working) == 0:
-		if now >= e.renewAt {
-			mine := e.mine
-			e.ask(callRelease, func(ctx context.Context) (Record, error) { return Record{}, e.engine.Release(ctx, mine) })
-		}
+	case e.asked || now < e.retryAt:
+	case e.releases():
+		mine := e.mine
+		e.ask(callRelease, func(ctx context.Context) (Record, error) { return Record{}, e.engine.Release(ctx, mine) })
 	case e.holds():
 		if now >= e.renewAt {
 			mine := e.mine
 			e.ask(callRenew, func(ctx context.Context) (Record, error) { return e.engine.Renew(ctx, mine) })
 		}
-	case e.eligible() && now >= e.claimAt && e.observer.free(e.awake()):
+	case e.eligible() && e.observer.free(e.awake()):
 		seen, mine := e.observer.seen, Record{ID: e.ID(), Address: e.cfg.Address, Process: e.process, Lasts: e.cfg.Lease}
 		e.ask(callClaim, func(ctx context.Context) (Record, error) { return e.engine.Claim(ctx, seen, mine) })
 	}
@@ -157,19 +155,31 @@ func (e *Election) arm() {
 	if e.leading() {
 		due(e.until - e.cfg.Stop)
 	}
-	if e.holds() && !e.asked {
-		due(e.renewAt)
-	}
-	if !e.holds() && e.eligible() && e.claimAt > now {
-		due(e.claimAt)
+	switch {
+	case e.asked:
+	case e.releases():
+		due(e.retryAt)
+	case e.holds():
+		due(max(e.renewAt, e.retryAt))
+	case e.eligible() && e.retryAt > now:
+		due(e.retryAt)
 	}
 	if d, ok := e.observer.rest(e.awake()); ok {
 		wait = min(wait, d)
 	}
-	if e.resigned && !e.freeFrom.IsZero() {
-		wait = min(wait, e.cfg.aside()-time.Since(e.freeFrom))
+	if left, waits := e.aside(); waits {
+		wait = min(wait, left)
 	}
 	e.timer.Reset(max(wait, 0))
+}
+
+// releases reports whether the record has only to be released: it is not for a leadership, nor for work.
+func (e *Election) releases() bool { return e.holds() && !e.leading() && len(e.working) == 0 }
+
+// aside is for how much longer a candidate that has resigned claims nothing, if only time ends that. No other
+// candidate can claim while it holds the record.
+func (e *Election) aside() (left time.Duration, waits bool) {
+	return e.cfg.aside() - time.Since(e.freeFrom), e.resigned && !e.holds() && !e.freeFrom.IsZero()
 }
 
 // ask calls the engine on a goroutine of its own. The time is read before the call: a lease counts from then.
@@ -192,6 +202,9 @@ func (e *Election) answered(a answer) {
 	switch {
 	case a.err == nil && a.what == callRelease:
 		e.mine = Record{}
+		if !e.history.view().Defined() {
+			e.freeFrom = time.Now()
+		}
 		e.wake()
 	case a.err == nil:
 		e.mine = a.record
@@ -201,12 +214,12 @@ func (e *Election) answered(a answer) {
 	case errors.Is(a.err, ErrTaken):
 		e.mine = Record{}
 		e.lose(batuta.CauseSuperseded)
-		e.claimAt = now + e.cfg.again()
+		e.retryAt = now + e.cfg.again()
 		e.wake()
 	case a.what == callRelease && e.closing:
 		e.mine = Record{} // the lease has to end by itself
 	default:
-		e.renewAt, e.claimAt = now+e.cfg.again(), now+e.cfg.again()
+		e.retryAt = now + e.cfg.again()
 		e.wake() // it may have been done all the same
 	}
 }
@@ -218,8 +231,7 @@ func (e *Election) claimed(a answer) {
 	case e.leading():
 		e.lasting.Store(int64(end))
 	case a.what != callClaim:
-	case !e.eligible() || e.clock.Now() >= end:
-		e.renewAt = 0 // it came too late: give it up
+	case !e.eligible() || e.clock.Now() >= end: // it came too late: it is released
 	default:
 		if v := e.history.view(); v.Defined() {
 			e.loseOther(batuta.CauseSuperseded)
@@ -241,7 +253,7 @@ func (e *Election) looked(l look) {
 	ours := l.record.held() && l.record.Process == e.process
 	switch {
 	case ours && !e.holds() && !e.asked && l.began >= e.callEnd:
-		e.mine, e.renewAt = l.record, 0 // of a claim without an answer: release it
+		e.mine = l.record // of a claim without an answer: it is released
 	case !ours && e.holds() && !e.asked && l.began >= e.callEnd:
 		e.mine = Record{}
 		e.lose(batuta.CauseSuperseded)
@@ -288,9 +300,6 @@ func (e *Election) lose(cause batuta.Cause) {
 	token := e.token
 	e.token = batuta.Token{}
 	e.lasting.Store(0)
-	if cause != batuta.CauseSilent { // else the next attempt is set already
-		e.renewAt = 0
-	}
 	e.freeFrom = time.Now()
 	e.cancelWork(token, cause)
 	e.tellLost(token, cause)
