@@ -349,6 +349,16 @@ func TestACommandWithoutALeaseIsNotStarted(t *testing.T) {
 	}
 }
 
+// Arguments and variables are bytes, in whatever encoding.
+func TestACommandGetsItsBytes(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	beginCommand(t, f, long, &Command{Argv: f.argv("exit=0", "caf\xe9"), Env: append(os.Environ(), "BATUTA_TOKEN=\xff7"), Grace: long})
+	if w := f.Next(); w.Words != "exit=0,caf\xe9" || w.Token != "\xff7" {
+		t.Errorf("words %q, variable %q", w.Words, w.Token)
+	}
+}
+
 // A guard removes what a killed command has left, before it reports the end.
 func TestAGuardRemovesWhatAKilledCommandLeft(t *testing.T) {
 	t.Parallel()

@@ -60,11 +60,33 @@ type report struct {
 
 // Command is what to run while leading.
 type Command struct {
-	Argv  []string      `json:"argv"`
-	Env   []string      `json:"env"`            // the whole environment, NAME=VALUE
+	Argv  byteStrings   `json:"argv"`
+	Env   byteStrings   `json:"env"`            // the whole environment, NAME=VALUE
 	Grace time.Duration `json:"grace"`          // from SIGTERM to SIGKILL
 	Last  time.Duration `json:"last"`           // grace after the end of the lease, or of the starter; 0: SIGKILL at once
 	Name  string        `json:"name,omitempty"` // prefix of each line of its output; "": it writes directly
+}
+
+// byteStrings are strings that JSON keeps byte for byte, although they may not be UTF-8.
+type byteStrings []string
+
+// MarshalJSON implements [json.Marshaler].
+func (list byteStrings) MarshalJSON() ([]byte, error) {
+	all := make([][]byte, len(list))
+	for i, s := range list {
+		all[i] = []byte(s)
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (list *byteStrings) UnmarshalJSON(b []byte) error {
+	var all [][]byte
+	err := json.Unmarshal(b, &all)
+	for _, s := range all {
+		*list = append(*list, string(s))
+	}
+	return err
 }
 
 // Outcome is how a command ended.
