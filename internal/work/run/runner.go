@@ -234,8 +234,8 @@ func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, comm
 		if r.ticks != nil && r.cfg.Plan.Timeout != 0 {
 			limited, cancel = context.WithTimeout(running, r.cfg.Plan.Timeout)
 		}
-		outcome, err = r.keeper.run(limited, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
-		stopped = running.Err() != nil
+		outcome, err = r.keeper.run(limited, command, r.every(whole), r.cfg.T, unlessOver(ctx, r.renewal(ctx, node, l.Token)))
+		stopped = running.Err() != nil || outcome.Unbegun && ctx.Err() != nil
 		outcome.TimedOut = limited.Err() != nil && !stopped
 		cancel()
 		e := Ending{outcome, time.Since(began), stopped || outcome.Expired, err}
@@ -324,6 +324,19 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 			return term{}, false
 		}
 		return termOf(at.add(given.Left), given.Whole, r.cfg.Notice), given.Left > 0
+	}
+}
+
+// unlessOver returns renew, except that the first call, before the command begins, fails if ctx has
+// ended by then: it took its time to start a guard.
+func unlessOver(ctx context.Context, renew func() (term, bool)) func() (term, bool) {
+	begun := false
+	return func() (term, bool) {
+		if !begun && ctx.Err() != nil {
+			return term{}, false
+		}
+		begun = true
+		return renew()
 	}
 }
 

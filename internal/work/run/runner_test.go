@@ -11,6 +11,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
+	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
 // single is a cluster of one member, and a runner on it.
@@ -108,6 +109,39 @@ func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 	}
 	if again := f.Next(); again.Token == family[0].Token {
 		t.Errorf("it runs again under the same token %s", again.Token)
+	}
+}
+
+// A leadership may end while its command is about to start: a guard takes its time to start.
+func TestACommandDoesNotBeginAfterItsLeadership(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"at once": func(*Config) {},
+		"planned": func(c *Config) { c.Finish, c.Plan = time.Minute, &Plan{Schedule: schedule.Schedule{Ticks: often{}}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFactory(t)
+			ended := make(chan string, 100)
+			first := true // only one leadership has the command at a time
+			s := make(chan *batuta.Node, 1)
+			node := lead(t, f, func(c *Config) {
+				change(c)
+				c.Serve = func(ctx context.Context, l batuta.Leadership) ([]string, func(), error) {
+					if first {
+						first = false
+						go (<-s).Resign(t.Context())
+						<-ctx.Done()
+						ended <- l.Token.String()
+					}
+					return nil, func() {}, nil
+				}
+			}, f.argv()...).node
+			s <- node
+			if over, w := <-ended, f.Next(); w.Token == over {
+				t.Errorf("it began under %s, which had ended", over)
+			}
+		})
 	}
 }
 
