@@ -22,7 +22,7 @@ func init() { programs["watch-over"] = watchOver }
 
 // watchOver is a process that has a guard and no command, and lives until it is killed.
 func watchOver() {
-	s, err := NewSentry(os.Args[0], []string{os.Args[0], "guard"}, slog.New(slog.NewTextHandler(os.Stdout, nil)))
+	s, err := NewSentry(os.Args[0], append([]string{os.Args[0], "guard"}, os.Args[2:]...), slog.New(slog.NewTextHandler(os.Stdout, nil)))
 	if err != nil {
 		os.Exit(1)
 	}
@@ -196,6 +196,37 @@ func TestASentryAttestsItsAgent(t *testing.T) {
 	guardOf(t, agent.Process.Pid, first)
 	agent.Process.Kill()
 	v.next(t)
+}
+
+// A command that ran under an earlier guard, which was killed, may have left something that its
+// agent did not remove either: the next guard removes it, or attests nothing.
+func TestAGuardThatRanNothingRemovesBeforeItAttests(t *testing.T) {
+	v := newVoter(t)
+	left := filepath.Join(t.TempDir(), "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent, lines := v.agent(t, os.Args[0], nil, "watch-over", left)
+	expect(t, lines, `bars ""`)
+	agent.Process.Kill()
+	v.next(t)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("it is attested, and what was left is there: %v", err)
+	}
+	agent, lines = v.agent(t, os.Args[0], nil, "watch-over", left) // it is not there: the removal fails
+	expect(t, lines, `bars ""`)
+	guard := guardOf(t, agent.Process.Pid, 0)
+	agent.Process.Kill()
+	for late := time.Now().Add(runtest.Patience); stillRuns(guard); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the guard does not end")
+		}
+	}
+	select {
+	case <-v.came:
+		t.Error("it is attested although nothing was removed")
+	default:
+	}
 }
 
 // A sentry that is closed before it starts another guard leaves none.

@@ -21,8 +21,8 @@ const guardFD = 3
 
 // Guard is the main function of a guard process. It returns when its parent does not need it any
 // more, or has ended, and nothing of the command is left. Orphaned: the parent died while a command
-// ran. After each command it calls clear, which removes what a killed command may have left outside of
-// its processes; nil: there is nothing to remove.
+// ran. After each command, and before it attests, it calls clear, which removes what a killed command
+// may have left outside of its processes; nil: there is nothing to remove.
 func Guard(clear func() error) (orphaned bool, err error) {
 	parent := os.Getppid()
 	// The kernel ties the command to the thread that starts it, so the thread must not change.
@@ -49,9 +49,9 @@ func Guard(clear func() error) (orphaned bool, err error) {
 	signal.Notify(g.ended, syscall.SIGCHLD)
 	go g.inbox.watch(g.wake)
 	g.loop()
-	g.attest()            // before all that touches a disk
+	err = g.attest()      // before all that touches a disk
 	systemd.Remove(g.env) // the agent has, unless it was killed
-	return g.left && gone(parent), nil
+	return g.left && gone(parent), err
 }
 
 // Bounds of an attestation: how long an agent that has closed its files may take to end, and how
@@ -62,23 +62,38 @@ const (
 )
 
 // attest proves to the members that their leader is over. Nothing of its work is left by now.
-func (g *guard) attest() {
+func (g *guard) attest() error {
 	if !g.Swore() {
-		return
+		return nil
 	}
 	if !g.late {
 		select {
 		case <-g.dead:
 		case <-time.After(deathTime):
-			return
+			return nil
 		}
 	}
 	g.Died()
+	if !g.removed { // what ran under an earlier guard, which was killed, may have left something
+		if err := g.remove(); err != nil {
+			return fmt.Errorf("cannot remove what an earlier command has left: the next leader comes when the lease has ended: %w", err)
+		}
+	}
 	if oath, ok := g.Attests(); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), attestTime)
 		defer cancel()
 		_ = transport.SendOath(ctx, oath) // members that it does not reach wait for the end of the lease
 	}
+	return nil
+}
+
+// remove removes what a command may have left.
+func (g *guard) remove() (err error) {
+	if g.clear != nil {
+		err = g.clear()
+	}
+	g.removed = err == nil
+	return err
 }
 
 // gone reports whether this process's parent has died. The parent's files are closed a moment
@@ -100,13 +115,14 @@ type guard struct {
 	ended chan os.Signal  // a child has ended
 	dead  <-chan struct{} // closed once the parent is dead; nil: not detected
 
-	parent int  // when this process began
-	late   bool // the parent had died by then, or a moment later
-	timer  *time.Timer
-	clear  func() error // nil: a command leaves nothing
-	left   bool         // something ran when the parent ended
-	news   bool         // a child has ended since the last look
-	env    []string     // of the last command
+	parent  int  // when this process began
+	late    bool // the parent had died by then, or a moment later
+	timer   *time.Timer
+	clear   func() error // nil: a command leaves nothing
+	removed bool         // what the last command has left, by clear
+	left    bool         // something ran when the parent ended
+	news    bool         // a child has ended since the last look
+	env     []string     // of the last command
 
 	attest.Witness
 	duty // written only by the loop
@@ -284,10 +300,8 @@ func (g *guard) look() {
 	case g.group.over:
 		over := g.group
 		g.group = nil
-		if g.clear != nil {
-			if err := g.clear(); err != nil {
-				g.bar(fmt.Sprintf("cannot remove what the command has left: %v", err))
-			}
+		if err := g.remove(); err != nil {
+			g.bar(fmt.Sprintf("cannot remove what the command has left: %v", err))
 		}
 		g.Works(!groupSeen)
 		over.outcome.Expired = g.expired
