@@ -153,7 +153,9 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 		}
 		if t.SkipMissed && !due.IsZero() && now.Sub(due) > TooLate {
 			t.missed(due.Add(time.Nanosecond))
-			t.last, due = due, time.Time{}
+			t.last = due
+			t.Publish(ctx, due) // or the next leader counts it, too
+			continue
 		}
 		if !due.IsZero() {
 			t.missed(due)

@@ -209,6 +209,20 @@ func TestMissedTicksAreSkippedIfThatIsAsked(t *testing.T) {
 	})
 }
 
+// A tick that one leader has skipped is not counted again by the next, if that has led before.
+func TestASkippedTickIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c crew
+		first := c.ticker(t, fives, true)
+		expect(t, "the first", lead(t, first, 6*time.Minute, time.Second), "00:05:00 for 00:05")
+		expect(t, "the second", lead(t, c.ticker(t, fives, true), 12*time.Minute, 7*time.Minute), "00:10:00 for 00:10") // over 00:15
+		expect(t, "the first again", lead(t, first, 3*time.Minute, time.Second), "00:20:00 for 00:20")
+		if c.missed != 1 {
+			t.Errorf("%d are missed", c.missed)
+		}
+	})
+}
+
 // A run that lasts beyond the next tick delays it: never two at a time.
 func TestRunsDoNotOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
