@@ -100,7 +100,7 @@ export class Explorer {
     $('#explore-graph').hidden = false
     this.way = undefined
     const leads = place.members.filter(m => !m.dead && m.leader === m.id)
-    const said = t('x_state', { no: number.format(place.no), depth: place.depth }) + (place.rests ? ' · ' + t('x_rests') : '') + (leads.length ? '' : ' · ' + t('nobody'))
+    const said = t('x_state', { no: number.format(place.no), depth: place.depth }) + (place.rests ? ' · ' + t('x_rests') : '') + (leads.length ? '' : ' · ' + t('noLeader'))
     text($('#explore-state'), said)
     replace($('#explore-picture'), this.picture(place, 420, 300, said))
     text($('#explore-violation'), place.broken ? t('x_broken', { what: mistake(place.broken) }) : '')
