@@ -29,7 +29,7 @@ type Core struct {
 	then func() // runs when the outstanding write is on disk
 }
 
-// assemble makes a member of its parts. A part knows those that it stands on, and no other.
+// assemble makes a member of its parts. A part knows those below it, and no other.
 func assemble(g *ground) *Core {
 	p, w := newCrew(g), &writer{ground: g}
 	h, s := &heirs{p}, &stance{crew: p, writer: w, healthy: true}

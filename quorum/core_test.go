@@ -125,7 +125,7 @@ func TestAMinorityRefusesAChangeAndCountsWhoAnswers(t *testing.T) {
 	n.step("1", election.Event{Kind: election.LinkDown, Peer: "2"})
 	n.step("1", election.Event{Kind: election.LinkDown, Peer: "3"})
 	for range 20 { // until it knows no leader
-		n.queue = nil // nobody answers a dial
+		n.queue = nil // no member answers a dial
 		n.now = n.now.Add(100 * time.Millisecond)
 		n.step("1", election.Event{Kind: election.Woke})
 	}
@@ -136,7 +136,7 @@ func TestAMinorityRefusesAChangeAndCountsWhoAnswers(t *testing.T) {
 	}
 }
 
-// A removal that leaves too few live voters is refused; by force it is done, and nobody
+// A removal that leaves too few live voters is refused; by force it is done, and no member
 // leads until enough of the others are back. The last voter stays, by force too.
 func TestARemovalByForce(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

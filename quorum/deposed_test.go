@@ -137,7 +137,7 @@ func TestABeatOfADeadLeaderIsNotFollowed(t *testing.T) {
 	}
 }
 
-// The leader outranked all others, and its connection may still stand.
+// The leader outranked all others, and its connection may still be open.
 func TestAVoterDoesNotWaitForADeadLeaderToStand(t *testing.T) {
 	n, _, secret := sworn(t, TakeoverAttested)
 	n.lost = true

@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Who asks for votes does not wait for its own to be on disk, but tells nobody that it is
+// A candidate does not wait for its own vote to be on disk, but reports to no member that it is
 // elected before that: here by the three others that may.
 func TestVotesAreAskedForWhileOnesOwnIsWritten(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3", "4", "5")

@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// ground is what every part of a member stands on: the configuration, the time and the actions of
+// ground is below every part of a member: the configuration, the time and the actions of
 // the present Step, and chance. It knows no part.
 type ground struct {
 	cfg       machine.Config

@@ -119,7 +119,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// unheard are messages that those clusters do not need, and one that nobody would send.
+// unheard are messages that those clusters do not need, and one that no member would send.
 func unheard(f *testing.F) map[election.MessageKind][]byte {
 	n := newNetwork(f, "1", "2", "3")
 	n.run(3 * time.Second)

@@ -13,7 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/walls"
 )
 
-// A part reaches the parts that it stands on, and neither its owner nor itself.
+// A part reaches the parts below it, and neither its owner nor itself.
 func TestAPartCannotReachItsOwner(t *testing.T) {
 	owner := reflect.TypeFor[Core]()
 	for i := range owner.NumField() {

@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/walls"
 )
 
-// A part reaches what it stands on, and neither the world nor the story above it.
+// A part reaches the parts below it, and neither the world nor the story above it.
 func TestAPartCannotReachWhatIsAboveIt(t *testing.T) {
 	floors := []reflect.Type{reflect.TypeFor[scene](), reflect.TypeFor[wires](), reflect.TypeFor[judge](), reflect.TypeFor[world](), reflect.TypeFor[story]()}
 	for i, part := range floors {

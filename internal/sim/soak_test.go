@@ -55,7 +55,7 @@ func playSeeds(t *testing.T, c sim.SoakConfig) {
 }
 
 // Agreement is not believed sooner than the detector can find that it was none: the
-// leader is cut off from one follower, and at any time later from the one that vouches.
+// leader is cut off from one follower, and at any time later from the one that confirms it.
 func TestAgreementOutlastsDetection(t *testing.T) {
 	for seed := range 200 {
 		for _, timing := range []string{"", "heartbeat 10ms\nt_max 20ms\nt_process 40ms\n"} {

@@ -71,7 +71,7 @@ func TestThousandMembersDetectACrash(t *testing.T) {
 }
 
 // Members that start together ask each other what epoch there has been. Not all of
-// a large cluster ask all of it: who has heard a higher one that stands leaves the
+// a large cluster ask all of it: a member that has received from a higher candidate leaves the
 // rest to that.
 func TestACrowdAtBirthAsksAFew(t *testing.T) {
 	const n, wave = 200, 32

@@ -21,7 +21,7 @@ var namedMutants = []wrong{
 	{"named: shares move what was transferred", "internal/core/named/spread.go", "	if s.pinned || leader == nil", "	if leader == nil", "test internal/core/named TestWhatWasTransferredStays"},
 	{"named: a member that has resigned a name is given it again", "internal/core/named/claims.go", "				s.avoid, s.pin = p.id, true\n", "", "test internal/core/named TestWithdrawAndResign"},
 	{"named: an unfit member leads on", "internal/core/named/member.go", "	if !fit {\n		c.loseAll(election.CauseResigned)\n	}\n", "", "test internal/core/named TestAnUnfitMemberGivesUp"},
-	{"named: what has lapsed is vouched for again", "internal/core/named/member.go", "h != nil && !h.lapsed", "h != nil", "test internal/core/named TestWhatIsLeftOfALeadIsVouchedForOnce"},
+	{"named: what has lapsed is confirmed again", "internal/core/named/member.go", "h != nil && !h.lapsed", "h != nil", "test internal/core/named TestWhatIsLeftOfALeadIsVouchedForOnce"},
 	{"named: what has ended is forgotten while no member leads", "internal/core/named/learn.go", "by.Epoch <= last || c.holds", "c.holds", "test internal/core/named TestWhatWasGivenUpIsRememberedUntilTheCoordinatorKnows"},
 	{"named: of two sides that meet the last to report stays", "internal/core/named/claims.go", "case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:", "case true:", "scenario election/bully/testdata/two_count_alike.txt"},
 	{"named: a seat is not raised above what others have seen", "internal/core/named/claims.go", "		top := s.top\n", "		top := s.epoch\n", "test internal/core/named TestEverySeatIsRaisedWhenSidesMeet"},

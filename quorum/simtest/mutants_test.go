@@ -214,7 +214,7 @@ func (h *hunt) search() string {
 func TestHunt(t *testing.T) {
 	by, ok := os.LookupEnv("BATUTA_HUNT")
 	if !ok {
-		by = "soak bully 1:2" // on what stands, nothing is caught
+		by = "soak bully 1:2" // without the mutation, nothing is caught
 	}
 	how, rule, _ := strings.Cut(by, ": ")
 	words := strings.Fields(how)

@@ -43,14 +43,14 @@ var ofTelling = []rule{
 		Why: "A token that was announced and is lost in a crash is claimed a second time."},
 	{Name: invariant.Lower, Where: "soak, explore", Mutant: "accepts a lower token",
 		Why: "A message that took long must not undo what came after it."},
-	{Name: invariant.Vouch, Where: "soak", Mutant: "a late REPORT vouches",
+	{Name: invariant.Vouch, Where: "soak", Mutant: "a late REPORT confirms",
 		Why: "A member that confirmed the leader may have received nothing since. A late confirmation keeps a dead leader, and no work is done meanwhile."},
 	{Name: invariant.Stalled, Where: "soak", Mutant: "does not notice that it was stopped",
 		Why: "A stopped process may have been replaced meanwhile. It must not act as leader on what it knew before."},
 }
 
 var ofLead = []rule{
-	{Name: invariant.Takeover, Where: "soak", Mutant: "forgets the vouching",
+	{Name: invariant.Takeover, Where: "soak", Mutant: "forgets the confirmations",
 		Why: "An election while the leader works interrupts that work without need."},
 	{Name: invariant.Stands, Where: "soak", Mutant: "an observer is a candidate",
 		Why: "An observer is configured never to lead. An unhealthy member would do the work badly."},
@@ -72,7 +72,7 @@ var ofMembers = []rule{
 }
 
 var ofBounds = []rule{
-	{Name: invariant.Bounded, Where: "soak, explore", Mutant: "takes an old vouch for a fresh one",
+	{Name: invariant.Bounded, Where: "soak, explore", Mutant: "takes an old confirmation for a fresh one",
 		Why: "A queue without a bound lets a peer use up the memory."},
 	{Name: invariant.Rest, Where: "soak, explore", Mutant: "never suspects",
 		Why: "Members that answer each other without end use a whole processor and never settle."},

@@ -17,7 +17,7 @@ func TestRulesNameTheirMutants(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range rules() {
 		if known[r.Name] || r.Why == "" || r.Where == "" {
-			t.Errorf("%q stands twice, or does not say why it is there or what checks it", r.Name)
+			t.Errorf("%q is listed twice, or without a reason or a check", r.Name)
 		}
 		known[r.Name] = true
 		found := false

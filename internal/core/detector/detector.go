@@ -29,7 +29,7 @@ type Detector struct {
 	leaderAt  time.Time   // when the leader itself was last received; zero: not in this leadership
 	sparedTo  time.Time   // until then reports of members spare the leader
 	voucher   election.ID // the member of the report that lasts longest
-	renewAt   time.Time   // when to ask the voucher again; zero: not
+	renewAt   time.Time   // when to ask the confirming member again; zero: not
 	suspected bool        // the leader is, and other members are asked
 	stamp     int64       // of the last beat
 	version   uint64      // of the member states in the beats
@@ -122,9 +122,9 @@ func (d *Detector) Acquit() (was bool) {
 }
 
 // Vouch notes that a member, by, received the leader age ago. That spares the leader until
-// age is as much as is borne. The voucher is to be asked again before that, so that its
-// answer, which takes up to answer, arrives in time: a silent leader is suspected once and
-// not repeatedly. renew is when that is due, zero if the report changes nothing.
+// age is as much as is tolerated. The confirming member is to be asked again before that, so
+// that its answer, which takes up to answer, arrives in time: a silent leader is suspected once
+// and not repeatedly. renew is when that is due, zero if the report changes nothing.
 func (d *Detector) Vouch(now time.Time, by election.ID, age, answer time.Duration) (renew time.Time) {
 	until := now.Add(d.timing.Bears() - age)
 	if !until.After(d.sparedTo) {
@@ -138,7 +138,7 @@ func (d *Detector) Vouch(now time.Time, by election.ID, age, answer time.Duratio
 	return d.renewAt
 }
 
-// Renew returns the voucher that is to be asked again now, if any.
+// Renew returns the confirming member that is to be asked again now, if any.
 func (d *Detector) Renew(now time.Time) (voucher election.ID, due bool) {
 	if d.renewAt.IsZero() || now.Before(d.renewAt) {
 		return "", false
@@ -147,5 +147,5 @@ func (d *Detector) Renew(now time.Time) (voucher election.ID, due bool) {
 	return d.voucher, !d.suspected && d.sparedTo.After(d.borneTo())
 }
 
-// RenewAt returns when the voucher is to be asked again; zero: not.
+// RenewAt returns when the confirming member is to be asked again; zero: not.
 func (d *Detector) RenewAt() time.Time { return d.renewAt }

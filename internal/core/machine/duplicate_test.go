@@ -69,7 +69,7 @@ func TestAnAddressThatLeadsBackIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// Nobody is at the new address yet: it is asked again, and the member goes on meanwhile.
+// No process is at the new address yet: it is asked again, and the member goes on meanwhile.
 func TestAnAddressWhereNobodyIsIsAskedAgain(t *testing.T) {
 	m := replaced(t)
 	for try := range 3 {

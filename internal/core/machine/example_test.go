@@ -10,7 +10,7 @@ import (
 )
 
 // A driver steps the Machine with what happens and does what it decides, in
-// order. This one has a disk that always works and nobody to talk to.
+// order. This one has a disk that always works and no peer.
 func ExampleMachine() {
 	m, err := machine.New(machine.Config{Self: election.Rank{ID: "1"}, Algorithm: bully.New()})
 	if err != nil {

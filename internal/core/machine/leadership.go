@@ -163,7 +163,7 @@ func (m *elector) superseded(t election.Token, live bool) {
 }
 
 // adopt makes t the leadership: lose the old, save, and when it is safe, announce. Its leader was
-// received at heard (zero: only indirectly), and members vouch for it until grace.
+// received at heard (zero: only indirectly), and members confirm it until grace.
 func (m *elector) adopt(t election.Token, why string, heard, grace time.Time) {
 	if m.place == removed {
 		return // its process is about to end

@@ -10,7 +10,7 @@ import (
 	. "github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// A leader makes way for a member that outranks it and stands, and for nobody else.
+// A leader yields to a candidate that outranks it, and to no other member.
 func TestALeaderMakesWayForAHigherRankThatStands(t *testing.T) {
 	for _, c := range []struct {
 		by       ID
@@ -32,7 +32,7 @@ func TestALeaderMakesWayForAHigherRankThatStands(t *testing.T) {
 	}
 }
 
-// A leader that nobody hears any more may still lead; once it has said that its time
+// A leader from which no member receives any more may still lead; once it has said that its time
 // is over, be it late, nothing brings that time back.
 func TestALateResignIsCertain(t *testing.T) {
 	for _, resigns := range []bool{false, true} {
@@ -57,7 +57,7 @@ func TestALateResignIsCertain(t *testing.T) {
 	}
 }
 
-// A newcomer knows of leaderships that nobody here has heard of: what is claimed next
+// A newcomer knows of leaderships that no member here has learned of: what is claimed next
 // is above them, but no single word uses the epochs up.
 func TestANewcomersEpochIsHeard(t *testing.T) {
 	for said, want := range map[uint64]uint64{50: 50, 1 << 50: 3} {
@@ -131,8 +131,8 @@ func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 	}
 }
 
-// The time in which nobody could lead, because work of another had still to stop, does not count for one that
-// has resigned: it stands again when nobody has led for 2·T after that.
+// The time in which no member could lead, because work of another had still to stop, does not count for one that
+// has resigned: it is a candidate again when no member has led for 2·T after that.
 func TestTimeInWhichNobodyCouldLeadDoesNotCount(t *testing.T) {
 	m := newMachine(t, "2", func(c *Config) { c.Following = token(3, rank("2")) })
 	m.Step(start, Event{Kind: Started})
@@ -186,7 +186,7 @@ func TestAnEndGoesBehindTheDial(t *testing.T) {
 	}
 }
 
-// Whoever has found that leader lost, before the one that stands next has, waits for that one:
+// A member that has lost that leader, before the next candidate has, waits for that candidate:
 // both would else claim.
 func TestWhoStandsNextIsWaitedFor(t *testing.T) {
 	for says, waits := range map[Eligibility]bool{StandsNext: true, IneligibleResigned: false} {
@@ -226,7 +226,7 @@ func TestAClaimBehindAPollRestsOnWhatIsNew(t *testing.T) {
 	}
 }
 
-// A higher member that stands again while a claim is being saved takes over, once; it may
+// A higher member that is a candidate again while a claim is being saved takes over, once; it may
 // say so in the very moment in which the claim begins.
 func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {
 	for _, later := range []time.Duration{0, 1} {
@@ -243,8 +243,8 @@ func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {
 	}
 }
 
-// A higher member that says that it stands, and never takes a contest over, holds up a
-// claim once and not for ever: a program with another idea of rank may do so.
+// A higher member that reports itself as a candidate, and never takes an election over, holds up
+// a claim once and not forever: a program with another idea of rank may do so.
 func TestAHigherMemberThatNeverTakesOverIsAskedOnce(t *testing.T) {
 	m := follow(t, "4")
 	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
@@ -317,7 +317,7 @@ func TestAClaimThatIsHeardOfIsAskedAfter(t *testing.T) {
 	}
 }
 
-// Who stands as a last resort does so too where the leader that it was about to follow is gone
+// A candidate of last resort is one too where the leader that it was about to follow is gone
 // before that was saved.
 func TestWhoIsLeftAloneStandsAsALastResort(t *testing.T) {
 	m := newMachine(t, "4", func(c *Config) { c.LeadUnhealthy = true })

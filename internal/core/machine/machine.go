@@ -544,7 +544,7 @@ func reap(m *Machine) {
 const (
 	ownTimers      = "machine:"
 	timerDiscovery = "machine:discovery" // give up waiting for replies about the highest epoch
-	timerVouch     = "machine:vouch"     // give up waiting for vouchers
+	timerVouch     = "machine:vouch"     // stop waiting for confirmations
 	timerHandover  = "machine:handover"  // ask the lower leader again
 	timerEligible  = "machine:eligible"  // there is no leader: a resigned member is a candidate again
 	timerSave      = "machine:save"      // try a failing disk again

@@ -178,7 +178,7 @@ func TestAdmit(t *testing.T) {
 	}{
 		{"5", 1, 0, nil},
 		{"5", 2, 0, ErrSameID},
-		{"5", 2, time.Hour, ErrSameID}, // this process was stopped: its link to the other stands
+		{"5", 2, time.Hour, ErrSameID}, // this process was stopped: its link to the other is open
 		{"5", 0, 0, ErrOldIncarnation},
 		{"5", 0, time.Hour, ErrOldIncarnation},
 		{"2", 9, 0, ErrSameID},
@@ -405,7 +405,7 @@ func TestWhatAFailedDialTookIsSaidOnceMore(t *testing.T) {
 }
 
 // The first link to a member's new process tells that the old one is gone. What the new
-// one says comes right behind on that link: nobody claims in between.
+// one says comes right behind on that link: no member claims in between.
 func TestANewProcessIsHeardBeforeAnybodyClaims(t *testing.T) {
 	m := newMachine(t, "4", func(c *Config) { c.Following = token(3, rank("3")); c.NoPreempt = true })
 	m.Step(start, Event{Kind: Started})

@@ -34,7 +34,7 @@ type member struct {
 	replied     bool                 // and has answered
 	reports     election.ID          // the leader that it reports, which is not on our list yet
 
-	link        bool          // a connection stands
+	link        bool          // a connection is open
 	dialing     bool          // a dial is under way
 	anew        bool          // no dial has failed since its link ended, or since it leads without a link
 	redial      time.Time     // not before
@@ -272,7 +272,7 @@ func (peer *member) stale(now time.Time, timing election.Timing) bool {
 	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.used) > timing.T()-timing.TMax
 }
 
-// linked reports whether a connection stands to anyone.
+// linked reports whether a connection to any member is open.
 func (r *roll) linked() bool {
 	return anyOf(r.members, func(peer *member) bool { return peer.link })
 }

@@ -169,7 +169,7 @@ func TestAnObserverFollowsAndNeverLeads(t *testing.T) {
 	}
 }
 
-// stepAlone steps a member whose disk writes and which nobody answers.
+// stepAlone steps a member whose disk writes and which no member answers.
 func stepAlone(m *Machine, now time.Time, ev Event) []Action {
 	todo := slices.Clone(m.Step(now, ev))
 	for i := 0; i < len(todo); i++ {
@@ -292,8 +292,8 @@ func TestDigestsThatAlwaysDifferAreHarmless(t *testing.T) {
 	}
 }
 
-// Who hears late that it had left stands aside and asks to be let in again, by all
-// through whom it joins; on the list once more, it takes part.
+// A member that learns late that it had left is no candidate and asks to be admitted again, by
+// all through which it joins; on the list once more, it takes part.
 func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {
 	m := follow(t, "2")
 	own := entry(m, "2")
@@ -312,7 +312,7 @@ func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {
 	}
 }
 
-// said is why a member stands aside itself.
+// said is why a member itself is no candidate.
 func said(m *Machine) Eligibility {
 	for _, v := range m.Members() {
 		if v.ID == "2" {
@@ -498,7 +498,7 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 }
 
 // Members that come and leave again do not fill the list: the leader has the oldest of
-// their tombstones forgotten, and nobody's who was removed.
+// their tombstones forgotten, and those of no removed member.
 func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	sent := Member{Rank: rank("6"), Version: 1 << 16, Departure: Removed}
 	list := []Member{sent}

@@ -11,7 +11,7 @@ import (
 )
 
 // What a round of asking brings: the lists of all who admit, the highest leadership of
-// theirs, and only what a person can mend ends a member that nobody knows.
+// theirs, and only what a person can mend ends a member that no other knows.
 func TestWhatARoundOfAskingBrings(t *testing.T) {
 	full := errors.New("the list is full")
 	low := &Admission{List: members("1"), Token: token(2, rank("1")), Age: 2}

@@ -118,7 +118,7 @@ func (m *watcher) unreachedIndirectly(i int, why string) {
 		return
 	}
 	if m.tenure.LedBy(m.members[i].ID) {
-		return // the members that vouch decide
+		return // the members that confirm it decide
 	}
 	if peer.ID == m.watched {
 		m.markDown(i, election.CauseSilent, false, why)

@@ -132,7 +132,7 @@ func TestWhomNoBeatsReachAsksForTheHigher(t *testing.T) {
 	}
 }
 
-// One that has dialed for another alone says that it was in vain, and asks nobody: all
+// One that has dialed only for another reports that it was in vain, and asks no member: all
 // would else ask all for one that is dead.
 func TestADialForAnotherIsNoConcern(t *testing.T) {
 	m := follow(t, "3")

@@ -34,7 +34,7 @@ func (m *mail) reports() []election.MemberReport {
 	return list
 }
 
-// beatAll beats to every member that a link stands to.
+// beatAll sends a heartbeat to every member with an open link.
 func (m *mail) beatAll() {
 	m.spreadMeta(m.metas.Queued())
 	var plain, full *election.Message

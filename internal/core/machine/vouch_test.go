@@ -56,8 +56,8 @@ func TestAnInquiryWaitsForItsOwnAnswers(t *testing.T) {
 	}
 }
 
-// Whoever says that its disk fails is left out by the others: when it stands again, what it had
-// asked before is asked once more.
+// A member that reports a failing disk is left out by the others: when it is a candidate again,
+// it asks once more what it had asked before.
 func TestWhoseDiskWorksAgainAsksAnew(t *testing.T) {
 	m := newMachine(t, "5", func(c *Config) { c.Members = members("4", "5") })
 	m.Step(start, Event{Kind: Started})
@@ -71,8 +71,8 @@ func TestWhoseDiskWorksAgainAsksAnew(t *testing.T) {
 	}
 }
 
-// A vouch spares a silent leader from when it arrives, by what its voucher had heard when
-// it was said: one that answers a question from too long ago spares nobody. A voucher of an
+// A confirmation keeps a silent leader from when it arrives, by what its sender had received when
+// it was sent: one that answers a question from too long ago keeps no leader. A sender of an
 // older version does not say what it answers, and is believed.
 func TestAVouchHoldsWhileItsQuestionIsFresh(t *testing.T) {
 	timing := Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
@@ -105,7 +105,7 @@ func TestAVouchHoldsWhileItsQuestionIsFresh(t *testing.T) {
 	}
 }
 
-// Who vouches says which question that answers: the asker's own, or in a ring that of
+// A confirmation names the question that it answers: the asker's own, or in a ring that of
 // whoever began the round.
 func TestAVouchSaysWhatItAnswers(t *testing.T) {
 	report := func(actions []Action, to ID) int64 {
@@ -162,7 +162,7 @@ func TestAnAnswerToAnEarlierLifeIsLate(t *testing.T) {
 	}
 }
 
-// A leadership whose end a member hears of while it follows nobody, or another, is not
+// A leadership whose end a member hears of while it follows no member, or another, is not
 // taken up from those who have not heard of it.
 func TestALeadershipThatIsOverIsNotTakenUp(t *testing.T) {
 	over := token(4, rank("1"))
@@ -278,8 +278,8 @@ func TestTheContestAwaitsWhatIsSaidAgain(t *testing.T) {
 	}
 }
 
-// Who has asked a higher member in vain whether it stands asks the others once more who leads
-// before it claims: the higher one may lead, and what they said of that is old.
+// A member that has asked a higher one in vain whether it is a candidate asks the others once
+// more who leads before it claims: the higher one may lead, and their reports of that are old.
 func TestWhoAsksAHigherMemberInVainAsksTheOthers(t *testing.T) {
 	m := follow(t, "3")
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})

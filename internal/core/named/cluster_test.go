@@ -294,7 +294,7 @@ func (c *cluster) run(d time.Duration) {
 	}
 }
 
-// names makes so many, and has all members stand for them.
+// names makes so many, and makes all members candidates of them.
 func (c *cluster) names(n int) {
 	for i := range n {
 		c.campaign(fmt.Sprintf("shard-%d", i), Candidacy{}, c.ids...)

@@ -18,8 +18,8 @@ func TestAFrameIsReceivedFromItsSender(t *testing.T) {
 	}
 }
 
-// A member that hears no coordinator shows the others' leads for as long as one lasts, and nobody
-// after that, until a coordinator tells what is so.
+// A member that receives from no coordinator shows the others' leaderships for as long as one
+// lasts, and no leader after that, until a coordinator reports which there are.
 func TestWithoutACoordinatorNobodyIsShown(t *testing.T) {
 	c := newLedCluster(t, 3, "3", 6)
 	m := c.members["1"]

@@ -8,7 +8,7 @@ import (
 )
 
 // newLeasedCluster is one whose leaderships are leases: 5 coordinates, and 1 leads a, for which 2
-// stands too.
+// is a candidate too.
 func newLeasedCluster(t *testing.T) *cluster {
 	c := newCluster(t, 5)
 	for _, m := range c.members {

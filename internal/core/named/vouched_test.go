@@ -7,8 +7,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// What is left of a lead may run while the coordinator vouches for it. Once that time has
-// passed another may lead: what still runs is not vouched for again, whatever is heard.
+// What is left of a leadership may run while the coordinator confirms it. Once that time has
+// passed another may lead: what still runs is not confirmed again, whatever arrives.
 func TestWhatIsLeftOfALeadIsVouchedForOnce(t *testing.T) {
 	c := newCluster(t, 2)
 	c.leadAll(1, "2")

@@ -11,7 +11,7 @@ type form struct {
 	operands []operand
 	does     string
 
-	only   string // "manual", "automatic": the scripts in which it may stand; empty: in both
+	only   string // "manual", "automatic": the scripts that may have it; empty: in both
 	undone bool   // only with "detector off": a detector would undo it
 	demand bool   // it checks a result and does nothing
 
@@ -85,7 +85,7 @@ var steps = []form{
 	{verb: Expect, operands: ops(expectation), only: automatic, demand: true, does: "so it is now: of all living members, or of those behind `on`"},
 }
 
-// The scripts in which a step may stand.
+// The scripts that may have a step.
 const (
 	manual    = "manual"
 	automatic = "automatic"

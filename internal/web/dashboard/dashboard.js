@@ -38,7 +38,7 @@ class Dashboard {
     listen({ open: () => this.look(), event: () => this.soon(), lost: error => this.#lost(error) })
     setInterval(() => this.look(), beat)
     setInterval(() => this.#gather(), 15_000)
-    document.addEventListener('visibilitychange', () => this.#gather()) // nobody is asked for a page that is not seen
+    document.addEventListener('visibilitychange', () => this.#gather()) // no member is asked for a hidden page
     setInterval(() => this.#tick(), 1000)
   }
 

@@ -1,4 +1,4 @@
-// Which connections stand, by what members say of their own.
+// Which connections are open, as members report their own.
 
 // linksOf gives the pairs of members with a connection. One is not sure where the other end
 // is known of, too, and has none.

@@ -31,7 +31,7 @@ export function lasting(ms, coarse = false) {
   return `${whole.format(Math.floor(h / 24))} ${units.d} ${h % 24} ${units.h}`
 }
 
-// exact is a stamp of RFC 3339 in ms, with what stands behind the millisecond.
+// exact is a stamp of RFC 3339 in ms, with the digits behind the millisecond.
 export function exact(stamp) {
   const fraction = /\.(\d+)/.exec(stamp)?.[1] ?? '0'
   return Math.floor(Date.parse(stamp) / 1000) * 1000 + Number('0.' + fraction) * 1000

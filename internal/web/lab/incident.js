@@ -66,7 +66,7 @@ function read(w, election) {
 }
 
 // paired finds for each message that was sent its arrival: the last with the last, since the
-// oldest records are those that are gone. What has no counterpart stands alone.
+// oldest records are those that are gone. What has no counterpart remains without one.
 function paired(records) {
   const kept = new Map()
   for (const r of records) {

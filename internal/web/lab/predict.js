@@ -44,7 +44,7 @@ export class Prediction {
       : h('input', { class: 'answer', type: 'number', min: 0, max: 9999, required: true })
     replace(this.form, asks.map(ask => h('label', {}, h('span', {}, question(ask)), field(ask))), h('button', { class: 'first' }, t('p_predict')))
     answers?.forEach((answer, i) => { this.form.querySelectorAll('.answer')[i].value = answer })
-    for (const select of this.form.querySelectorAll('select')) { // "nobody" is an answer, and none is not
+    for (const select of this.form.querySelectorAll('select')) { // no leader is an answer, and no choice is not
       const check = () => select.setCustomValidity(select.value === ' ' ? t('p_choose') : '')
       select.addEventListener('change', check)
       check()

@@ -9,8 +9,8 @@
 //	agree
 //	end
 //	stop * 3 crashes
-//	en: Member 3 is gone, and nobody knows.
-//	es: El miembro 3 ha caído y nadie lo sabe.
+//	en: Member 3 is dead, and no member has detected it.
+//	es: El miembro 3 ha caído y ningún miembro lo ha detectado.
 //	ask leader
 //	ask epoch on 2
 //	stop end

@@ -242,7 +242,7 @@ export class SpaceTime {
     if (this.lane >= 26) this.#labels(c, labels)
   }
 
-  // Where several stand in one place, the weightiest is told.
+  // Where several are in one place, the weightiest is shown.
   #labels(c, labels) {
     c.font = this.#font(11)
     c.textAlign = 'left'
@@ -265,7 +265,7 @@ export class SpaceTime {
     return [begin, begin + width]
   }
 
-  // What is done to links stands at the top, over the whole.
+  // What is done to links is at the top, over the whole.
   #whole(c, e) {
     const x = this.x(e.at), s = this.style
     c.strokeStyle = s.alarm

@@ -2,7 +2,7 @@
 
 import { decimal, lang, moment } from './page.js'
 
-// What members do, in Spanish; in English the trace's own word stands.
+// What members do, in Spanish; in English the trace's own word is shown.
 const doings = {
   'crashes': 'cae', 'falls silent': 'enmudece', 'loses power': 'se queda sin corriente', 'starts': 'arranca', 'freezes': 'se congela', 'thaws': 'se descongela', 'joins': 'se une', 'leaves': 'se va', 'exits': 'termina',
   'is unhealthy': 'deja de estar sano', 'is healthy': 'vuelve a estar sano', 'suspects': 'sospecha de', 'finds down': 'da por caído a', 'no longer suspects': 'ya no sospecha de', 'loses': 'pierde a', 'claims': 'reclama el liderazgo', 'leads': 'lidera', 'follows': 'sigue a', 'adopts': 'adopta a', 'renews': 'sube su época por encima de', 'doubts': 'duda de los rechazos de',
