@@ -116,10 +116,22 @@ func (c *crew) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 		return election.ErrSameID // a follower receives nothing from it: the leader reports it up
 	}
 	if c.roster.votes(s.Number) {
-		return fmt.Errorf("%w: member %s is there with another disk: remove it first (batuta members remove %s)", election.ErrSameID, e.ID, e.ID)
+		return otherDisk{e.ID}
 	}
 	return nil
 }
+
+// otherDisk is the refusal of a newcomer that has the id of a voter, and not its disk. It is an
+// [election.ErrSameID], though the voter may be dead.
+type otherDisk struct{ id election.ID }
+
+// Error implements [error].
+func (e otherDisk) Error() string {
+	return fmt.Sprintf("member %s is on the list with another disk, which has its votes: start it with that disk, or remove it first (batuta members remove %s)", e.id, e.id)
+}
+
+// Is reports whether target is [election.ErrSameID].
+func (otherDisk) Is(target error) bool { return target == election.ErrSameID }
 
 // Votes returns the voters and the present state of their votes.
 func (c *voter) Votes() machine.QuorumView {

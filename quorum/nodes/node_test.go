@@ -270,8 +270,9 @@ func TestASecondProcessThatJoinsGivesUp(t *testing.T) {
 		}
 		defer again.Close()
 		time.Sleep(5 * time.Second)
-		if s, err := again.Status(t.Context()); err != nil || !strings.Contains(s.StandingWhy, "member 2 is there with another disk: remove it first") {
-			t.Errorf("%v, %q; want that its disk is another", err, s.StandingWhy)
+		want := "member 2 is on the list with another disk, which has its votes: start it with that disk, or remove it first (batuta members remove 2)"
+		if s, err := again.Status(t.Context()); err != nil || !strings.Contains(s.StandingWhy, want) || strings.Contains(s.StandingWhy, "another process") {
+			t.Errorf("%v, %q; want that its disk is another, and no process has its id", err, s.StandingWhy)
 		}
 	})
 }
