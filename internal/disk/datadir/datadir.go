@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // uncreated adds the remedy for a directory that cannot be created.
@@ -47,12 +48,11 @@ func Lock(dir, name string, files ...string) (*os.File, error) {
 // Sweep removes what interrupted writes of a file left in dir, under the names that renameio gives
 // them.
 func Sweep(dir, file string) {
-	left, err := filepath.Glob(filepath.Join(dir, "."+file+"*"))
-	if err != nil {
-		return // only for a bad pattern
-	}
-	for _, name := range left {
-		os.Remove(name)
+	entries, _ := os.ReadDir(dir) // without some, the next start sweeps them
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+file) {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
 	}
 }
 

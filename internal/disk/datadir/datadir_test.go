@@ -69,3 +69,21 @@ func TestASymbolicLinkIsRefused(t *testing.T) {
 		t.Errorf("%s was made", nowhere)
 	}
 }
+
+// A data directory may have any name: what lies in a directory that its name matches is another's.
+func TestOnlyTheOwnDirectoryIsSwept(t *testing.T) {
+	base := t.TempDir()
+	for _, dir := range []string{"member[1]", "member1"} {
+		if err := os.Mkdir(filepath.Join(base, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(base, dir, ".state123"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Sweep(filepath.Join(base, "member[1]"), "state")
+	left, err := filepath.Glob(filepath.Join(base, "*", ".state*"))
+	if want := filepath.Join(base, "member1", ".state123"); err != nil || len(left) != 1 || left[0] != want {
+		t.Errorf("left are %q, %v; want %s", left, err, want)
+	}
+}
