@@ -188,10 +188,21 @@ func TestSchemaRefuses(t *testing.T) {
 		"no pods":                   {"replicas": 0},
 		"a volume without a size":   {"storage": map[string]any{"size": ""}},
 		"a size in no unit":         {"storage": map[string]any{"size": "1 GB"}},
+		"a volume of no bytes":      {"storage": map[string]any{"size": "0"}},
+		"none in a unit":            {"storage": map[string]any{"size": "0.0Gi"}},
+		"a port that is none":       {"leaderService": map[string]any{"targetPort": 0}},
+		"a port above all":          {"leaderService": map[string]any{"targetPort": 65536}},
+		"a port without a name":     {"leaderService": map[string]any{"targetPort": ""}},
+		"a port's number as a name": {"leaderService": map[string]any{"targetPort": "8080"}},
 		"a container without image": {"containers": []any{map[string]any{"name": "service"}}},
 	} {
 		if _, err := render(t, v); err == nil {
 			t.Errorf("%s is taken", name)
+		}
+	}
+	for _, size := range []string{"64Mi", "0.5Gi", "1e9", "10G"} {
+		if _, err := render(t, map[string]any{"storage": map[string]any{"size": size}, "leaderService": map[string]any{"targetPort": "web-1"}}); err != nil {
+			t.Errorf("%s: %v", size, err)
 		}
 	}
 	_, err := render(t, map[string]any{"secret": map[string]any{"value": "hunter2"}})
