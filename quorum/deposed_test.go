@@ -24,38 +24,45 @@ func (n *network) raftMessage(kind election.MessageKind, from, to election.ID, m
 	n.step(to, election.Event{Kind: election.Received, Message: &election.Message{Kind: kind, From: from, To: to, Election: "default", Token: election.Token{Epoch: m.GetTerm()}, Data: data}})
 }
 
-// A leader that is deposed by a higher term may still have work that runs. Its lease counts on
-// its own promise too: it votes for no other before that lease has ended.
+// A leader that is deposed by a higher term may still have work that runs, also while it hands over.
+// Its lease counts on its own promise too: it votes for no other before that lease has ended.
 func TestADeposedLeaderVotesForNobodyDuringItsLease(t *testing.T) {
-	n := newNetwork(t, "1", "2", "3")
-	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
-	c := n.cores["3"]
-	until, leads := c.Lease()
-	if !leads || !until.After(n.now) {
-		t.Fatalf("it leads: %v, until %v", leads, until)
-	}
-	votes := 0
-	n.lost, n.heard = true, func(m election.Message) {
-		if m.From == "3" && m.Kind == kindVoteAnswer {
-			votes++
+	for _, drains := range []bool{false, true} {
+		n := newNetwork(t, "1", "2", "3")
+		n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+		c := n.cores["3"]
+		if drains {
+			n.step("3", election.Event{Kind: election.Working, On: true})
+			n.step("3", election.Event{Kind: election.Resigned})
+			n.settle()
 		}
-	}
-	term, last := c.term(), c.lastIndex()
-	n.raftMessage(kindAppendAnswer, "2", "3", &pb.Message{Term: new(term + 1), Index: new(last), Reject: new(true)})
-	n.settle()
-	if c.View().Defined() {
-		t.Fatalf("it leads in term %d, and another has spoken in term %d", term, term+1)
-	}
-	n.raftMessage(kindVote, "2", "3", &pb.Message{Term: new(term + 2), Index: new(last), LogTerm: new(term)})
-	n.settle()
-	if votes > 0 {
-		t.Errorf("it has voted %v before the end of its lease", until.Sub(n.now))
-	}
-	n.now = until.Add(1)
-	n.step("3", election.Event{Kind: election.Woke})
-	n.settle()
-	if votes != 1 {
-		t.Errorf("after its lease it has given %d votes, want 1", votes)
+		until := c.Guard()
+		if !until.After(n.now) {
+			t.Fatalf("drains %v: its work may run until %v", drains, until)
+		}
+		votes := 0
+		n.lost, n.heard = true, func(m election.Message) {
+			if m.From == "3" && m.Kind == kindVoteAnswer {
+				votes++
+			}
+		}
+		term, last := c.term(), c.lastIndex()
+		n.raftMessage(kindAppendAnswer, "2", "3", &pb.Message{Term: new(term + 1), Index: new(last), Reject: new(true)})
+		n.settle()
+		if c.View().Defined() {
+			t.Fatalf("it leads in term %d, and another has spoken in term %d", term, term+1)
+		}
+		n.raftMessage(kindVote, "2", "3", &pb.Message{Term: new(term + 2), Index: new(last), LogTerm: new(term)})
+		n.settle()
+		if votes > 0 {
+			t.Errorf("drains %v: it has voted %v before the end of its lease", drains, until.Sub(n.now))
+		}
+		n.now = until.Add(1)
+		n.step("3", election.Event{Kind: election.Woke})
+		n.settle()
+		if votes != 1 {
+			t.Errorf("drains %v: after its lease it has given %d votes, want 1", drains, votes)
+		}
 	}
 }
 

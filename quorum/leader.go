@@ -62,8 +62,10 @@ func (c *Core) elected(term uint64) {
 // deposed handles the loss of raft's leadership, by a higher term or a removal. The work may run
 // until the lease ends, which rests on this member's promise as well as on its peers'.
 func (c *Core) deposed() {
+	if until := c.Guard(); !until.IsZero() {
+		c.patience, c.promised = until, c.term()
+	}
 	if c.leads() {
-		c.patience, c.promised = c.until, c.term()
 		c.unview(election.CauseSuperseded)
 	}
 	c.leader = leader{}
