@@ -100,7 +100,7 @@ func TestATenureAnnouncesEachLeadershipOnce(t *testing.T) {
 	if c.resigned != 4 {
 		t.Error("it is a candidate again before the later leadership has ended")
 	}
-	c.unview(election.CauseCrashed)
+	c.unview(election.CauseResigned)
 	if c.resigned != 0 || c.View().Defined() || c.Held() != its {
 		t.Errorf("it resigned in %d, %v holds, and %v was the last", c.resigned, c.View(), c.Held())
 	}

@@ -88,9 +88,9 @@ func (c *tenure) Held() election.Token { return c.held }
 func (c *tenure) Highest() uint64 { return max(c.seen, c.held.Epoch) }
 
 // unview announces that the present leadership has ended. A follower that only receives nothing
-// from its leader cannot be certain of that.
+// from its leader, or is refused by its address, cannot be certain of that.
 func (c *tenure) unview(cause election.Cause) {
-	c.unviewFor(cause, cause != election.CauseSilent || c.leads(), string(cause))
+	c.unviewFor(cause, c.leads() || cause != election.CauseSilent && cause != election.CauseCrashed, string(cause))
 }
 
 func (c *tenure) unviewFor(cause election.Cause, certain bool, why string) {
