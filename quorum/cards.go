@@ -31,6 +31,7 @@ type card struct {
 // cards exchanges cards with the peers. What ends this member is returned as an error.
 type cards struct {
 	*crew
+	*writer
 	noted []uint64 // numbers of members, the disk of each to be written
 	known int      // how many members have noted this member's disk
 }
@@ -60,10 +61,12 @@ func (c *cards) cardFrom(p *peer, data []byte) error {
 		c.disks[p.number] = its.Disk
 		c.noted = append(c.noted, p.number) // the answer waits until that is on disk
 	case known != 0 && known != its.Disk:
+		if !p.barred { // otherwise two that bar each other would never cease to answer
+			c.showCard(p) // so that it detects the conflict
+		}
 		c.bar(p, fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID))
-		c.showCard(p) // so that it detects the conflict
 		return nil
-	case its.Yours == 0:
+	case its.Yours == 0 && !(slices.Contains(c.noted, p.number) && c.disk.Unusable()): // else its answer waits
 		c.showCard(p)
 	}
 	p.barred = false

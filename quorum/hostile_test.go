@@ -199,3 +199,37 @@ func TestAPromiseThatAnotherStatesIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Two members that bar each other, or whose disks hang while each notes the other's, show each other
+// a few cards, not one for each that arrives.
+func TestCardsAreNotAnsweredWithoutEnd(t *testing.T) {
+	for name, spoil := range map[string]func(c *Core, other uint64){
+		"each has another disk than the other knows": func(c *Core, other uint64) { c.disks[other]++ },
+		"both disks hang": func(c *Core, other uint64) {
+			c.noted = append(c.noted, other)
+			c.submit([][]byte{{recordDisk}}, false)
+			c.disk.Hang()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(t, "1", "2", "3")
+			n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+			cards := 0
+			n.heard = func(m election.Message) {
+				if m.Kind == kindCard {
+					cards++
+				}
+			}
+			for id, other := range map[election.ID]election.ID{"1": "2", "2": "1"} {
+				spoil(n.cores[id], n.cores[id].peer(other).number)
+			}
+			for id, other := range map[election.ID]election.ID{"1": "2", "2": "1"} {
+				n.step(id, election.Event{Kind: election.LinkDown, Peer: other})
+			}
+			n.settle()
+			if cards == 0 || cards > 12 {
+				t.Errorf("they have sent %d cards", cards)
+			}
+		})
+	}
+}

@@ -137,7 +137,7 @@ func TestASilentMemberIsDialedAtLongerIntervals(t *testing.T) {
 
 func TestACardNamesADisk(t *testing.T) {
 	g, c := newPart()
-	k := &cards{crew: c}
+	k := &cards{crew: c, writer: &writer{ground: g}}
 	p := c.peer("2")
 	p.link = true
 	if err := k.cardFrom(p, encode(card{Number: 2, Disk: 72})); err != nil || k.diskOf(2) != 72 || !slices.Equal(k.noted, []uint64{2}) {

@@ -50,6 +50,8 @@ var quorumMutants = []wrong{
 	{"quorum: keeps to itself how far the log is committed", "quorum/core.go", "\t\tc.tellCommitted(c.Standing())\n", "", "scenario quorum/testdata/observer_knows.txt"},
 	{"quorum: reports how far the log is committed before it is on disk", "quorum/peers.go", "\tindex := c.applied ", "\tindex := c.status().GetCommit() ", "test quorum TestWhatIsToldOfTheLogIsOnDisk"},
 	{"quorum: takes another's report for an entry that it does not have", "quorum/messages.go", "err != nil || term != v[1] {", "err != nil || term == 0 {", "test quorum TestWhatIsCommittedIsTakenOfTheSameEntryAlone"},
+	{"quorum: two members that bar each other answer without end", "quorum/cards.go", "\t\tif !p.barred {", "\t\tif true {", "test quorum TestCardsAreNotAnsweredWithoutEnd"},
+	{"quorum: two members with hanging disks answer without end", "quorum/cards.go", "case its.Yours == 0 && !(slices.Contains(c.noted, p.number) && c.disk.Unusable()):", "case its.Yours == 0:", "test quorum TestCardsAreNotAnsweredWithoutEnd"},
 	{"quorum: a removed member goes though the others do not know", "quorum/cards.go", "\tif later || 2*know > len(voters) {", "\tif know > 0 {", "scenario quorum/testdata/removed_is_needed.txt"},
 	{"quorum: a removed member waits for others that were removed", "quorum/cards.go", "\tif later || 2*know", "\tif 2*know", "scenario quorum/testdata/removed_starts_again.txt"},
 	{"quorum: a member with another number is not asked for its card", "quorum/messages.go", "\t\t} else {\n\t\t\tc.showCard(p) //", "\t\t} else {\n\t\t\t//", "test quorum TestAMemberWithAnotherNumberShowsItsCard"},
