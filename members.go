@@ -92,7 +92,8 @@ func (g *ground) ranks(id ID, priority int) bool {
 // ctx's error, or [ErrClosed].
 //
 // A quorum's majority decides on it. It is refused there with [ErrNoMajority] while no member
-// leads, and with [ErrTooFew] if too few of the voters that are left are reached to lead.
+// leads, with [ErrTooFew] if too few of the voters that are left are reached to lead, and with
+// [ErrUnfit] if it leads and no other member can.
 func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 	return n.removeMember(ctx, id, false)
 }

@@ -34,7 +34,7 @@ func assemble(g *ground) *Core {
 	p, w := newCrew(g), &writer{ground: g}
 	h, s := &heirs{p}, &stance{crew: p, writer: w, healthy: true}
 	v := &voter{crew: p, writer: w, heirs: h, stance: s}
-	return &Core{g, p.tenure, p.replica, w, p, h, s, v, cards{crew: p, writer: w}, gossip{p}, changes{crew: p, writer: w, reaper: reaper.New(g.cfg.ReapAfter)}, nil}
+	return &Core{g, p.tenure, p.replica, w, p, h, s, v, cards{crew: p, writer: w}, gossip{p}, changes{crew: p, writer: w, heirs: h, reaper: reaper.New(g.cfg.ReapAfter)}, nil}
 }
 
 // newCore creates a member from the contents of its disk.

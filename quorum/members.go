@@ -40,6 +40,7 @@ type change struct {
 type changes struct {
 	*crew
 	*writer
+	*heirs
 
 	reaper   reaper.Reaper
 	wanted   []wish
@@ -292,8 +293,8 @@ func (c *changes) AdmitChange(remove bool, id election.ID, force bool) error {
 	return nil
 }
 
-// admitRemoval refuses to leave fewer live voters than a majority, unless forced. With force no
-// member leads until enough voters are back.
+// admitRemoval refuses to leave fewer live voters than a majority, unless forced: then no member
+// leads until enough voters are back. It also refuses to remove the leader while no other can lead.
 func (c *changes) admitRemoval(s *seat, force bool) error {
 	if !c.roster.votes(s.Number) {
 		return nil
@@ -302,6 +303,8 @@ func (c *changes) admitRemoval(s *seat, force bool) error {
 	switch {
 	case all == 0:
 		return fmt.Errorf("%w: it is the only voter, and force does not help: stop it instead", election.ErrTooFew)
+	case s.Number == c.me.Number && c.leads() && c.successor() == raft.None:
+		return fmt.Errorf("it leads, and for now each other voter %w", election.ErrUnfit)
 	case 2*live <= all && !force:
 		return fmt.Errorf("%w: %d of the other %d are reached; bring back those that are down, or use force: then no member leads until more than half of the %d are there", election.ErrTooFew, live, all, all)
 	}
