@@ -66,3 +66,18 @@ func TestVotesAreAskedForWithALogThatIsOnDisk(t *testing.T) {
 		t.Error("it waits for its own vote to be on disk")
 	}
 }
+
+// A leader sends entries while it writes them, and its majority may have them first: their answers
+// count, so that what is committed does not wait for the leader's disk and a round trip more.
+func TestEntriesAreCommittedWhileTheLeaderWritesThem(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	leader := n.cores["3"]
+	before := leader.status().GetCommit()
+	n.hangs = "3"
+	n.step("3", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "2"}, Address: "host-9:7400"}})
+	n.settle()
+	if at := leader.status().GetCommit(); !leader.busy() || at != before+1 {
+		t.Errorf("the log is committed up to %d, want %d", at, before+1)
+	}
+}

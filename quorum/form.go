@@ -27,7 +27,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	if gone < c.held.Epoch { // an epoch as old is not announced again: see follow
 		gone = 0
 	}
-	f.putNumbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
+	f.putNumbers(c.applied, max(c.ahead, c.lastIndex()), c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
 		uint64(st.RaftState), st.Lead, st.LeadTransferee, st.GetCommit(), uint64(c.known), uint64(len(c.noted)))
 	if c.follows.due {
 		f.putNumbers(uint64(c.follows.stamp))

@@ -101,7 +101,7 @@ func (c *heirs) upToDate(f func(p *peer)) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		p := c.peerBy(id)
-		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match == last && p.link && !c.silent(p) {
+		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match >= last && p.link && !c.silent(p) {
 			f(p)
 		}
 	})

@@ -212,7 +212,7 @@ func (c *changes) promote() {
 	var ready *seat
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		s, p := c.roster.by(id), c.peerBy(id)
-		if typ == raft.ProgressTypeLearner && s != nil && p != nil && !s.Observer && s.Disk != 0 && pr.Match == last && p.link && !c.silent(p) && (c.cfg.ReapAfter == 0 || c.now.Sub(p.since) >= probation*c.t) {
+		if typ == raft.ProgressTypeLearner && s != nil && p != nil && !s.Observer && s.Disk != 0 && pr.Match >= last && p.link && !c.silent(p) && (c.cfg.ReapAfter == 0 || c.now.Sub(p.since) >= probation*c.t) {
 			ready = s
 		}
 	})

@@ -94,6 +94,7 @@ type replica struct {
 	applied uint64
 	hard    *pb.HardState // of raft; on disk, except a commit index that need not be
 	safe    uint64        // the commit index on disk
+	ahead   uint64        // the last entry that was given to the disk, and by a leader to members
 }
 
 // restore continues with the contents of the disk.
@@ -191,8 +192,7 @@ func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode
 
 func (c *replica) status() raft.BasicStatus { return c.node.BasicStatus() }
 
-// lastIndex returns the index of the last entry on disk. Later entries were neither sent to a
-// member nor acknowledged.
+// lastIndex returns the index of the last entry on disk. Later entries were not acknowledged.
 func (c *replica) lastIndex() uint64 {
 	last, _ := c.storage.LastIndex() // a MemoryStorage always has it
 	return last
@@ -210,7 +210,7 @@ func (c *replica) check(m *pb.Message) error {
 	case pb.MsgApp:
 		return checkEntries(m)
 	case pb.MsgAppResp:
-		if !m.GetReject() && m.GetTerm() == c.status().GetTerm() && m.GetIndex() > c.lastIndex() || m.GetRejectHint() > election.MaxEpoch {
+		if !m.GetReject() && m.GetTerm() == c.status().GetTerm() && m.GetIndex() > max(c.lastIndex(), c.ahead) || m.GetRejectHint() > election.MaxEpoch {
 			return errUnsound
 		}
 	case pb.MsgSnap:
@@ -312,10 +312,10 @@ func (c *replica) forgetful(committed []*pb.Entry) bool {
 
 func (c *replica) recordsOf(ready raft.Ready) (records [][]byte) {
 	if !raft.IsEmptySnap(ready.Snapshot) {
-		records = append(records, protoRecord(recordSnapshot, ready.Snapshot))
+		records, c.ahead = append(records, protoRecord(recordSnapshot, ready.Snapshot)), ready.Snapshot.GetMetadata().GetIndex()
 	}
 	for _, e := range ready.Entries {
-		records = append(records, protoRecord(recordEntry, e))
+		records, c.ahead = append(records, protoRecord(recordEntry, e)), e.GetIndex()
 	}
 	return append(records, protoRecord(recordHard, c.hardOf(ready)))
 }
@@ -380,7 +380,7 @@ func (c *replica) current(number uint64) (whole bool) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		if id == number {
-			whole = typ == raft.ProgressTypePeer && pr.Match == last
+			whole = typ == raft.ProgressTypePeer && pr.Match >= last
 		}
 	})
 	return whole
