@@ -43,20 +43,25 @@ const overlapping = `(() => {
 		})
 	}
 	lab.dirty = true
-	return [String(busy), ...found.slice(0, 5)]
+	return [String(busy), ...found.slice(0, 500)]
 })()`
 
-// croppedInTime is a script that gives the labels of the space-time diagram that it cuts off, at each event of the run.
+// croppedInTime is a script that gives the labels of the space-time diagram that it cuts off, or that lie partly upon
+// the bar of a leader, at each event of the run.
 const croppedInTime = `(() => {
-	const pen = CanvasRenderingContext2D.prototype, { rect, fillText } = pen, found = new Set()
-	let edge
+	const pen = CanvasRenderingContext2D.prototype, { rect, roundRect, fillText } = pen, found = new Set()
+	let edge, bars
 	pen.rect = function (x, y, w, h) { edge = x + w; rect.call(this, x, y, w, h) }
+	pen.roundRect = function (x, y, w, h, r) { bars.push([x, y, x + w, y + h]); roundRect.call(this, x, y, w, h, r) }
 	pen.fillText = function (words, x, y) {
-		if (this.textAlign === 'left' && x + this.measureText(words).width > edge) found.add(words)
+		const { width, actualBoundingBoxAscent: above, actualBoundingBoxDescent: below } = this.measureText(words)
+		if (this.textAlign === 'left' && x + width > edge || this.textAlign === 'center' && x + width / 2 > lab.spacetime.w) found.add('cut off: ' + words)
+		const cut = at => y - above < at - 2 && y + below > at + 2
+		if (this.textAlign === 'left' && bars.some(([left, top, right, bottom]) => bottom - top > 8 && x < right && x + width > left && (cut(top) || cut(bottom)))) found.add('partly upon a bar: ' + words)
 		fillText.call(this, words, x, y)
 	}
-	for (const { at } of lab.model.events) { edge = Infinity; lab.seek(at); lab.spacetime.render(lab.now, null) } // what is drawn before is of lanes, and not cut
-	Object.assign(pen, { rect, fillText })
+	for (const { at } of lab.model.events) { edge = Infinity; bars = []; lab.seek(at); lab.spacetime.render(lab.now, null) } // what is drawn before is of lanes, and not cut
+	Object.assign(pen, { rect, roundRect, fillText })
 	return [...found].slice(0, 5)
 })()`
 
@@ -70,16 +75,19 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 		for _, screen := range []struct {
 			width   int64
 			present bool
-		}{{390, false}, {1280, false}, {1280, true}} {
+		}{{390, false}, {390, true}, {1280, false}, {1280, true}} {
 			b.size(screen.width, 800, "light")
 			eval[any](b, with("on => { lab.pause(); lab.present(on); return 0 }", screen.present))
 			b.until("lab.frame === null")
 			got := eval[[]string](b, overlapping)
+			if screen.width == 390 && screen.present { // the largest labels on the smallest picture touch their own members
+				got = slices.DeleteFunc(got, func(found string) bool { return strings.HasSuffix(found, " upon a member") })
+			}
 			if len(got) > 1 {
-				t.Errorf("%s at %d px: %s", tour, screen.width, strings.Join(got[1:], "; "))
+				t.Errorf("%s at %d px: %s", tour, screen.width, strings.Join(got[1:min(len(got), 6)], "; "))
 			}
 			for _, label := range eval[[]string](b, croppedInTime) {
-				t.Errorf("%s at %d px: in the space-time diagram this is cut off: %s", tour, screen.width, label)
+				t.Errorf("%s at %d px: in the space-time diagram this is %s", tour, screen.width, label)
 			}
 			if tour == "1-bully-cascade" && got[0] == "0" {
 				t.Errorf("%s: at no moment are ten messages in flight", tour)

@@ -4,7 +4,9 @@ import { $, h, replace, text } from './shared/dom.js'
 import { mistake } from './faults.js'
 import { t } from './texts.js'
 
-const latencies = { '1ms 5ms': '1–5 ms', '10ms 30ms': '10–30 ms', '40ms 60ms': '40–60 ms', '5ms 120ms': '5–120 ms' }
+const latencies = ['1ms 5ms', '10ms 30ms', '40ms 60ms', '5ms 120ms']
+
+const latency = value => h('option', { value }, value.replace(/^(\d+)ms (\d+)ms$/, '$1–$2\u00a0ms').replace(/^(\d+)ms$/, '$1\u00a0ms'))
 
 export class Editor {
   constructor(lab) {
@@ -39,7 +41,7 @@ export class Editor {
   offer(about) {
     replace($('#algorithm'), about.algorithms.map(name => h('option', { value: name }, name)))
     replace($('#probe'), about.probes.map(name => h('option', { value: name }, t(name))))
-    replace($('#latency'), Object.entries(latencies).map(([value, words]) => h('option', { value }, words)))
+    replace($('#latency'), latencies.map(latency))
     text($('#language'), about.language)
   }
 
@@ -124,9 +126,9 @@ export class Editor {
     put('#heartbeat', played.timing.heartbeat)
     put('#t_max', played.timing.tMax)
     put('#t_process', played.timing.tProcess)
-    const latency = (this.text.match(/^latency +(\d.*)$/m)?.[1] ?? '1ms 5ms').trim()
-    if (![...$('#latency').options].some(o => o.value === latency)) $('#latency').append(h('option', { value: latency }, latency))
-    put('#latency', latency)
+    const takes = (this.text.match(/^latency +(\d.*)$/m)?.[1] ?? '1ms 5ms').trim()
+    if (![...$('#latency').options].some(o => o.value === takes)) $('#latency').append(latency(takes))
+    put('#latency', takes)
     $('.of-bully').hidden = played.algorithm !== 'bully'
   }
 

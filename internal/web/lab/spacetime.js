@@ -65,7 +65,7 @@ export class SpaceTime {
     return from + (x - left) / (this.w - left - right) * (to - from)
   }
 
-  #font(px) { return `${this.big ? Math.min(px * 1.5, this.lane * .6) : px}px system-ui, sans-serif` }
+  #font(px, most = Infinity) { return `${Math.min(this.big ? Math.min(px * 1.5, this.lane * .6) : px, most)}px system-ui, sans-serif` }
 
   // The highest is on top, as in every book.
   y(i) { return top + this.lane * (this.model.members.length - 1 - i + 0.5) }
@@ -118,7 +118,8 @@ export class SpaceTime {
       c.lineTo(x, this.h - 24)
       c.stroke()
       c.fillStyle = s.soft
-      c.fillText(decimal(t / 1000, step >= 1000 ? 0 : step >= 100 ? 1 : step >= 10 ? 2 : 3) + ' s', x, this.h - 8)
+      const label = decimal(t / 1000, step >= 1000 ? 0 : step >= 100 ? 1 : step >= 10 ? 2 : 3) + ' s'
+      c.fillText(label, Math.min(x, this.w - c.measureText(label).width / 2 - 1), this.h - 8)
     }
   }
 
@@ -161,8 +162,8 @@ export class SpaceTime {
         c.globalAlpha = 1
         c.fillStyle = '#10151c'
         c.textAlign = 'left'
-        c.font = '600 ' + this.#font(11)
-        c.fillText(this.t('leadsEpoch', { epoch: span.epoch }), x1 + 7, y + (this.big ? 6 : 4))
+        c.font = '600 ' + this.#font(11, thick * .8)
+        c.fillText(this.t('leadsEpoch', { epoch: span.epoch }), x1 + 7, y + thick * .27)
       }
     }
     if (span.frozen) {
@@ -246,16 +247,16 @@ export class SpaceTime {
   #labels(c, labels) {
     c.font = this.#font(11)
     c.textAlign = 'left'
-    const taken = this.model.members.map(() => [])
+    const taken = this.model.members.map(() => []), above = Math.min(this.big ? 15 : 11, this.lane * .35) // a leader's bar
     for (const { e, x, y } of labels.sort((a, b) => a.rank - b.rank)) {
       const label = this.t.sentence(e, true), [begin, end] = this.#within(c, label, x + 5)
       if (taken[e.m].some(([a, b]) => begin < b && end + 5 > a)) continue
       taken[e.m].push([begin, end + 5])
       c.strokeStyle = this.style.surface
       c.lineWidth = 3
-      c.strokeText(label, begin, y - 9)
+      c.strokeText(label, begin, y - above)
       c.fillStyle = e.fault ? this.style.alarm : this.style.ink
-      c.fillText(label, begin, y - 9)
+      c.fillText(label, begin, y - above)
     }
   }
 
