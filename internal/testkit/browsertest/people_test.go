@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -143,6 +144,8 @@ func TestTheLabOnASmallPhone(t *testing.T) {
 	b.until("document.querySelector('#verdict').textContent === 'Línea 2: se esperaba un miembro, no el fin de la línea'")
 	b.typeScenario("members 1 2 3\nrun 5s\nexpect leader 2\n")
 	b.until("/^No como se esperaba: 3: \\[5.000s\\] se esperaba leader 2, pero el 1, que está vivo, tiene como líder: 1:3$/.test(document.querySelector('#verdict').textContent)")
+	b.typeScenario("members 1 2 3\nlatency 20ms 40ms\nrun 1s\n")
+	b.until("document.querySelector('#latency').selectedOptions[0].textContent === '20–40\u00a0ms'")
 	eval[any](b, "lab.tours.begin('8-quorum'), 0")
 	b.until("lab.tours.current?.name === '8-quorum' && document.querySelector('#tour-next').textContent === 'Siguiente' && !document.querySelector('#tour-end').hidden")
 	for _, id := range []string{"present", "algorithm", "undo"} { // the tour's text is over the page
@@ -356,4 +359,38 @@ func TestTheDashboardByKeyboard(t *testing.T) {
 	b.until("!document.contains(window.drawn)") // it is drawn anew as time passes, and keeps the focus
 	b.press(kb.Enter)
 	b.until("document.querySelector('.reigns details[open]')")
+}
+
+// For a user that wants less motion the lab does not play by itself.
+func TestTheLabWithReducedMotion(t *testing.T) {
+	address := serveLab(t)
+	b := open(t, browser(t), address)
+	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}), chromedp.Navigate(address+"?lang=en"))
+	b.until(ready + " && location.search")
+	if eval[bool](b, "lab.playing || lab.now > 0") {
+		t.Error("it plays at once")
+	}
+	b.click("#play")
+	b.until("lab.now > 0")
+}
+
+// contrast is a script that gives the contrast of the links of the circle to what they are drawn on.
+const contrast = `(() => {
+	const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number)
+	const light = colour => [.2126, .7152, .0722].reduce((sum, k, i) => sum + k * (v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)(colour[i] / 255), .05)
+	const line = getComputedStyle(document.querySelector('.link')), ground = rgb(getComputedStyle(document.querySelector('.stage')).backgroundColor)
+	const [a, b] = [light(rgb(line.stroke).map((v, i) => ground[i] + (v - ground[i]) * line.strokeOpacity)), light(ground)]
+	return Math.max(a, b) / Math.min(a, b)
+})()`
+
+// A projector shows the links of the circle, also on a dark page.
+func TestLinksAreSeen(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	for _, scheme := range []string{"light", "dark"} {
+		b.size(1280, 800, scheme)
+		b.until(ready)
+		if c := eval[float64](b, contrast); c < 1.7 {
+			t.Errorf("%s: the links have a contrast of %.2f", scheme, c)
+		}
+	}
 }

@@ -79,7 +79,7 @@ class Lab {
     if (linked?.superpeers) this.superpeers.begin(linked.superpeers)
     if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
-    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked })
+    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked && !matchMedia('(prefers-reduced-motion: reduce)').matches })
     document.body.dataset.ready = 'yes'
   }
 
