@@ -50,7 +50,7 @@ func (g *Guard) Close() { g.sentry.Close() }
 // reason why a guard attests nothing; nil: it is not logged, and the node's status has it (Unattested).
 // The caller must call Close once, after the node has ended.
 func Start(log *slog.Logger) (*Guard, error) {
-	self, err := os.Executable()
+	self, err := run.Self()
 	if err != nil {
 		return nil, fmt.Errorf("batutaguard: the file of this program is not found: %w", err)
 	}

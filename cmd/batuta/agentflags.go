@@ -540,7 +540,7 @@ func (a *agentRun) guardBy(of batuta.Algorithm) (end func(), err error) {
 	case a.guard == nil && a.job != nil:
 		a.guard = unguarded{why: "the commands of named elections may outlive it"}
 	case a.guard == nil:
-		self, err := os.Executable()
+		self, err := runner.Self()
 		if err != nil {
 			return end, err
 		}

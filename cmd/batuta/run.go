@@ -236,7 +236,7 @@ func (j *job) prepare(a *agentRun) error {
 	if j == nil {
 		return nil
 	}
-	self, err := os.Executable()
+	self, err := runner.Self()
 	if err != nil {
 		return err
 	}

@@ -199,7 +199,7 @@ func (c *candidate) start(ctx context.Context) error {
 	if c.argv == nil {
 		return nil
 	}
-	self, err := os.Executable()
+	self, err := run.Self()
 	if err != nil {
 		return err
 	}

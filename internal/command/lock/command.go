@@ -112,7 +112,7 @@ func (o *options) run(ctx context.Context, agent Agent) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	self, err := runner.Self()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,11 @@ func init() { programs["watch-over"] = watchOver }
 
 // watchOver is a process that has a guard and no command, and lives until it is killed.
 func watchOver() {
-	s, err := NewSentry(os.Args[0], append([]string{os.Args[0], "guard"}, os.Args[2:]...), slog.New(slog.NewTextHandler(os.Stdout, nil)))
+	self, err := Self()
+	if err != nil {
+		os.Exit(1)
+	}
+	s, err := NewSentry(self, append([]string{os.Args[0], "guard"}, os.Args[2:]...), slog.New(slog.NewTextHandler(os.Stdout, nil)))
 	if err != nil {
 		os.Exit(1)
 	}
@@ -227,6 +231,37 @@ func TestAGuardThatRanNothingRemovesBeforeItAttests(t *testing.T) {
 		t.Error("it is attested although nothing was removed")
 	default:
 	}
+}
+
+// A guard that dies after the program's file was replaced, as by an update, is replaced by the program
+// that runs: a guard of another version may not understand it.
+func TestAGuardIsOfTheProgramThatRuns(t *testing.T) {
+	v := newVoter(t)
+	program := copyOf(t, filepath.Join(t.TempDir(), "batuta"), 0o700)
+	agent, lines := v.agent(t, program, nil, "watch-over")
+	expect(t, lines, `bars ""`)
+	if err := os.WriteFile(program+".new", []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(program+".new", program); err != nil {
+		t.Fatal(err)
+	}
+	first := guardOf(t, agent.Process.Pid, 0)
+	syscall.Kill(first, syscall.SIGKILL)
+	expect(t, lines, `bars "the guard has died"`)
+	expect(t, lines, `bars ""`)
+	next := guardOf(t, agent.Process.Pid, first)
+	for late := time.Now().Add(runtest.Patience); ; time.Sleep(time.Millisecond) { // it takes its name when it begins
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", next))
+		if string(name) == "batuta\n" {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("the guard goes by the name %q, %v", name, err)
+		}
+	}
+	agent.Process.Kill()
+	v.next(t)
 }
 
 // A sentry that is closed before it starts another guard leaves none.

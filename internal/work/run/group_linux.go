@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,23 @@ func commandAttributes(c *Command) *syscall.SysProcAttr {
 		last = syscall.SIGTERM
 	}
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: last}
+}
+
+// ownFile is the file of this program, even if another has its name by now.
+const ownFile = "/proc/self/exe"
+
+// Self returns the path by which this program can be started again. A program that replaces its
+// file meanwhile, as an update does, may not understand it.
+func Self() (string, error) {
+	if _, err := os.Stat(ownFile); err == nil {
+		return ownFile, nil
+	}
+	return os.Executable()
+}
+
+// named gives this process the name of its command line, instead of that of [ownFile].
+func named() {
+	_ = os.WriteFile("/proc/self/comm", []byte(filepath.Base(os.Args[0])), 0) // only tools such as ps show it
 }
 
 // adoptOrphans makes this process the parent of every descendant that loses its parent: none is

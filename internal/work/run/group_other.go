@@ -16,6 +16,12 @@ func commandAttributes(*Command) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
+// Self returns the path by which this program can be started again.
+func Self() (string, error) { return os.Executable() }
+
+// named does nothing here: the process has the name of its file.
+func named() {}
+
 // adoptOrphans does nothing here: orphans become children of the system's first process. They are
 // still found as long as they stay in their process group.
 func adoptOrphans() error { return nil }

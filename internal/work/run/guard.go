@@ -25,6 +25,7 @@ const guardFD = 3
 // may have left outside of its processes; nil: there is nothing to remove.
 func Guard(clear func() error) (orphaned bool, err error) {
 	parent := os.Getppid()
+	named()
 	// The kernel ties the command to the thread that starts it, so the thread must not change.
 	runtime.LockOSThread()
 	file := os.NewFile(guardFD, "guarded")
