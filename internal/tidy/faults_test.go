@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// faulty is the source of what the lab shows of a scenario that cannot be read, or of an expectation that fails,
+// faulty is the source of what the lab shows of a scenario or super peers that cannot be, or of an expectation that fails,
 // and faultMakers are the functions that make its texts.
 var (
-	faulty      = regexp.MustCompile(`^(internal/sim/((scenario|invariant|explore)/\w+|judge|play|process|rules\w*|world)|internal/command/algorithm/algorithm|election/(timing|id))\.go$`)
+	faulty      = regexp.MustCompile(`^(internal/sim/((scenario|invariant|explore)/\w+|judge|play|process|rules\w*|world)|internal/superpeer/(config|serve|lab/(churn|run))|internal/command/algorithm/algorithm|election/(timing|id))\.go$`)
 	faultMakers = []string{"Errorf", "New", "fault", "next", "duration", "number", "text", "Sprintf", "compare", "Unmet", "fail", "broken", "unled"}
 	faultWord   = regexp.MustCompile(`(^|[^%a-z])[a-z]{2}`)
 	faultEntry  = regexp.MustCompile(`(?:^  |[{,] )'((?:[^'\\]|\\.)+)': '`)

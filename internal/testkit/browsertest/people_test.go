@@ -315,6 +315,21 @@ func TestBrokenRulesInSpanish(t *testing.T) {
 	}
 }
 
+// On a Spanish page super peers that cannot be are explained in Spanish.
+func TestSuperpeerFaultsInSpanish(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	b.until(ready)
+	eval[any](b, "document.querySelector('#super-open').click(), 0")
+	for field, fault := range map[string][3]string{
+		"churn":    {"lots", "10%@60", `cambio "lots": "lots" no es una parte de 0 a 100%; ponga una parte y una ronda como 10%@60, +10%@60, -10%@60, o 0.5% para cada ronda`},
+		"capacity": {"10", "0", "tope imposible: 16 super peers × tope 10 = 160 plazas para otros 784 nodos; suba el tope a 49 o la fracción a 0.09091"},
+	} {
+		eval[any](b, with("(field, value) => { document.querySelector('#super-' + field).value = value; document.querySelector('#super-form button').click(); return 0 }", field, fault[0]))
+		b.until(with("fault => document.querySelector('#super-fault').textContent === fault", fault[2]))
+		eval[any](b, with("(field, value) => { document.querySelector('#super-' + field).value = value; return 0 }", field, fault[1]))
+	}
+}
+
 // Without a mouse: play, step, and crash a member.
 func TestTheLabByKeyboard(t *testing.T) {
 	b := open(t, browser(t), serveLab(t))

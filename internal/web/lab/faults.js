@@ -1,4 +1,4 @@
-// What is wrong with a scenario, and how a rule is broken, in the page's language.
+// What is wrong with a scenario or with super peers, and how a rule is broken, in the page's language.
 
 import { lang } from './shared/page.js'
 import { fault } from './shared/words.js'
@@ -202,6 +202,24 @@ const forms = {
   'a budget of %d: give 0 to 100': 'un total de $1: ponga de 0 a 100',
   'state %d: there are 0 to %d': 'estado $1: hay de 0 a $2',
   'state %d, way %d: there is none': 'estado $1, camino $2: no hay ninguno',
+  // Super peers.
+  'churn %q: %w; want a share and a round like 10%%@60, +10%%@60, -10%%@60, or 0.5%% for every round': 'cambio $1: $2; ponga una parte y una ronda como 10%@60, +10%@60, -10%@60, o 0.5% para cada ronda',
+  '%q is no round': '$1 no es una ronda',
+  '%q is no share from 0 to 100%%': '$1 no es una parte de 0 a 100%',
+  'method %q: want tokens, textbook, prefix, prefix-exact or random': 'método $1: ponga tokens, textbook, prefix, prefix-exact o random',
+  'margin %v: want a finite number of milliseconds': 'margen $1: ponga un número finito de milisegundos',
+  'fraction %v: want more than 0 and at most 1': 'fracción $1: ponga más de 0 y 1 como máximo',
+  'capacity %d: want at least 1, or 0 for no limit': 'tope $1: ponga 1 como mínimo, o 0 para ninguno',
+  'dimensions %d: want 1 to %d': 'dimensiones $1: ponga de 1 a $2',
+  'no router: give the DHT that finds a token\'s registrar': 'sin router: dé la DHT que halla el registro de un token',
+  'lease %d, renew %d: want a lease of at least renew+2 rounds': 'lease $1, renew $2: ponga un lease de renew+2 rondas como mínimo',
+  'capacity impossible': 'tope imposible',
+  '%w: %d super peers × capacity %d = %d places for %d other nodes; raise the capacity to %d or the fraction to %.4g': '$1: $2 super peers × tope $3 = $4 plazas para otros $5 nodos; suba el tope a $6 o la fracción a $7',
+  'space %q: where its nodes are is estimated, and not in a browser; want another, or batuta sim superpeers': 'espacio $1: dónde están sus nodos se estima, y no en un navegador; ponga otro, o batuta sim superpeers',
+  'space %q: want one of %s': 'espacio $1: ponga uno de $2',
+  'nodes %d: want %d to %d here': 'nodos $1: ponga aquí de $2 a $3',
+  'rounds %d: want 1 to %d': 'rondas $1: ponga de 1 a $2',
+  'churn in round %d: want a round before %d': 'cambio en la ronda $1: ponga una ronda antes de la $2',
 }
 
 // What a line lacks, and what a member is.
@@ -217,7 +235,7 @@ const parts = {
 
 const literal = form => form.replace(/%[a-z]/g, '')
 const known = Object.entries(forms).sort(([a], [b]) => literal(b).length - literal(a).length) // "expected %s, found %q" fits many
-  .map(([en, es]) => [new RegExp('^' + en.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/%q/g, '("(?:[^"\\\\]|\\\\.)*"|\'.*\')').replace(/%d/g, '(-?\\d+)').replace(/^%s/, '(\\S+)').replace(/%[a-z]/g, '(.*)') + '$', 's'), es])
+  .map(([en, es]) => [new RegExp('^' + en.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/%q/g, '("(?:[^"\\\\]|\\\\.)*"|\'.*\')').replace(/%d/g, '(-?\\d+)').replace(/^%s/, '(\\S+)').replace(/%(?:\\\.\d)?[a-z]/g, '(.*)').replaceAll('%%', '%') + '$', 's'), es])
 
 const part = given => {
   const [, bare, example] = /^(.*?)(, such as 150ms)?$/s.exec(given)

@@ -3,6 +3,7 @@
 
 import { $, h, replace, s, set, text } from './shared/dom.js'
 import { colours, lang, locale } from './shared/page.js'
+import { mistake } from './faults.js'
 import { Simulator } from './simulator.js'
 import { tours } from './supertours.js'
 import { t } from './texts.js'
@@ -86,7 +87,7 @@ export class Superpeers {
     text($('#super-fault'), '')
     try {
       const begun = await this.simulator.ask('superpeers', JSON.stringify(config))
-      if (begun.error) { text($('#super-fault'), begun.error); return }
+      if (begun.error) { text($('#super-fault'), mistake(begun.error)); return }
       this.rounds = []
       this.at = 0
       while (this.turn === turn && this.rounds.length < last) {
