@@ -213,6 +213,7 @@ func (m *Member) enter(ctx context.Context) error {
 	if len(others) == 0 {
 		return nil
 	}
+	var logged string
 	for {
 		n, err := m.list.Join(others)
 		if n > 0 {
@@ -221,6 +222,10 @@ func (m *Member) enter(ctx context.Context) error {
 		err = explain(err)
 		if errors.Is(err, ErrRefused) {
 			return fmt.Errorf("join: %w", err)
+		}
+		if text := err.Error(); text != logged && ctx.Err() == nil {
+			logged = text
+			m.cfg.Logger.Warn("no node to join through answers: this node tries again each round", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -237,6 +242,9 @@ var ErrRefused = errors.New("refused")
 // explain shortens a memberlist error to a single line, and adds what to do if that is known.
 func explain(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
+	if _, list, ok := strings.Cut(text, " occurred: * "); ok {
+		text = strings.ReplaceAll(list, " * ", "; ")
+	}
 	for _, mark := range []string{"is not encrypted", "is encrypted", "No installed keys could decrypt", "decrypt"} {
 		if strings.Contains(text, mark) {
 			return fmt.Errorf("%w: %s: give all nodes of an overlay the same secret file and name", ErrRefused, text)
