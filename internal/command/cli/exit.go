@@ -266,10 +266,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Usagef("%s; see '%s --help'", what, cmd.CommandPath())
 }
 
-// Exactly requires a single argument, of that form.
+// Exactly requires a single argument that is not empty, of that form.
 func Exactly(form, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
+		if len(args) != 1 || args[0] == "" {
 			return Usagef("give one %s, as in: %s %s", form, cmd.CommandPath(), example)
 		}
 		return nil
@@ -279,7 +279,7 @@ func Exactly(form, example string) cobra.PositionalArgs {
 // Several requires at least a single argument, each of that form.
 func Several(form, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) == 0 || slices.Contains(args, "") {
 			return Usagef("give a %s, or several, as in: %s %s", form, cmd.CommandPath(), example)
 		}
 		return nil
