@@ -180,7 +180,9 @@ func (c *Core) start(ev election.Event) {
 			}
 		})
 	}
-	c.warnEven()
+	if c.unsure = c.recasts(c.applied); !c.unsure {
+		c.warnEven()
+	}
 	c.welcomed(ev.List)
 	for i := range c.peers {
 		c.dial(&c.peers[i])

@@ -166,7 +166,8 @@ func (c *Core) reconfigure(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 		c.halt(err)
 		return
 	}
-	if c.term() != 0 {
+	if c.term() != 0 || c.unsure && !c.recasts(c.roster.Changed) {
+		c.unsure = false
 		c.warnEven()
 	}
 	c.reseat()

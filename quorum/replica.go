@@ -85,6 +85,21 @@ func (c *identity) warnEven() {
 	}
 }
 
+// recasts reports whether the log has a change of the voters after an index.
+func (c *replica) recasts(after uint64) bool {
+	if c.storage == nil {
+		return false
+	}
+	last, _ := c.storage.LastIndex()
+	if last <= after {
+		return false
+	}
+	tail, err := c.storage.Entries(after+1, last+1, noLimit)
+	return err != nil || slices.ContainsFunc(tail, func(e *pb.Entry) bool {
+		return e.GetType() == pb.EntryConfChangeV2 || e.GetType() == pb.EntryConfChange
+	})
+}
+
 // replica is this member's copy of the log: raft, what raft reads, and how much of it is on disk and
 // applied. It is the only access to raft: what that receives, and what is refused before.
 type replica struct {
@@ -95,6 +110,7 @@ type replica struct {
 	hard    *pb.HardState // of raft; on disk, except a commit index that need not be
 	safe    uint64        // the commit index on disk
 	ahead   uint64        // the last entry that was given to the disk, and by a leader to members
+	unsure  bool          // since its start the log has had changes of the voters that are not applied
 }
 
 // restore continues with the contents of the disk.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"github.com/batuta-dev/batuta/election"
 )
 
@@ -150,5 +152,44 @@ func TestALeaderReportsEachEligibility(t *testing.T) {
 	n.step("3", election.Event{Kind: election.Received, Message: &election.Message{Kind: kindCommitted, From: "1", To: "3", Election: "default", Eligibility: election.IneligibleUnhealthy}})
 	if got := c.peer("1").aside; got != election.IneligibleUnhealthy || c.states.Version() == version {
 		t.Errorf("1 is %q, and the report is that of before: version %d", got, version)
+	}
+}
+
+// A member that led before publishes the epoch of the member that leads now.
+func TestAFormerLeaderPublishesTheEpochOfTheNext(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	n.without("3", "1", "2")
+	n.run(4 * n.cores["2"].t)
+	n.ids = ids("1,2,3")
+	n.start("3", n.ids...)
+	n.run(8 * time.Second)
+	if n.leader() != "3" || n.cores["2"].peer("3").acked == 0 {
+		t.Fatalf("%s leads, and 2 has led it: %v", n.leader(), n.cores["2"].peer("3").acked > 0)
+	}
+	for _, v := range n.cores["2"].Members() {
+		if v.Epoch != n.cores["3"].term() {
+			t.Errorf("2 publishes %s at epoch %d, want %d", v.ID, v.Epoch, n.cores["3"].term())
+		}
+	}
+}
+
+// A member that starts warns of an even number of voters, unless its log changes that number.
+func TestAStartWarnsOfTheVotersThatVoteNow(t *testing.T) {
+	n := newNetwork(t, "1", "2")
+	c := n.cores["1"]
+	for _, changes := range []bool{false, true} {
+		if changes {
+			last, _ := c.storage.LastIndex()
+			if err := c.storage.Append([]*pb.Entry{{Type: pb.EntryConfChangeV2.Enum(), Index: new(last + 1), Term: new(c.status().GetTerm())}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.disks["1"] = c.all()
+		delete(n.warned, "1")
+		n.start("1", n.ids...)
+		if (n.warned["1"] == nil) != changes {
+			t.Errorf("with a change in the log %v: it warns of %v", changes, n.warned["1"])
+		}
 	}
 }

@@ -178,10 +178,10 @@ func (c *Core) Members() []machine.MemberView {
 		}
 		if p.report.ID != election.None {
 			v.Epoch, v.Eligibility = p.report.Epoch, v.Eligibility.Hears(p.report.Eligibility)
-		} else if p.acked > 0 {
-			v.Epoch = c.term()
 		} else if p.rank.ID == c.view.Leader.ID {
 			v.Epoch = c.view.Epoch // from its heartbeats
+		} else if p.acked > 0 {
+			v.Epoch = c.term()
 		}
 		if p.rank.ID == c.view.Leader.ID {
 			takesOver = c.cfg.Self.Above(p.rank) && c.eligible() && !c.cfg.NoPreempt
