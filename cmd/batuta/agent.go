@@ -357,7 +357,11 @@ func (a *agentRun) ended() error {
 	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
 	} else if errors.Is(err, batuta.ErrRemoved) {
-		return fmt.Errorf("%w; to add it, ask another agent: batuta members add %s=HOST:PORT", batuta.ErrRemoved, a.node.ID())
+		then := ""
+		if a.flags.algorithm == "quorum" {
+			then = ", empty its data directory, and start it with --join"
+		}
+		return fmt.Errorf("%w; to add it, ask another agent: batuta members add %s=HOST:PORT%s", batuta.ErrRemoved, a.node.ID(), then)
 	} else if err != nil {
 		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
 	}
