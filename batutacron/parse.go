@@ -124,6 +124,10 @@ type period struct {
 
 func (s *Schedule) periodOf(t time.Time) period {
 	start, end := t.In(s.zone).ZoneBounds()
+	for later := t; !end.IsZero() && !end.After(t); { // on the last day of a leap year Go gives the begin of that day
+		later = later.Add(24 * time.Hour)
+		_, end = later.In(s.zone).ZoneBounds()
+	}
 	p := period{offset: offset(t.In(s.zone)), end: end}
 	if !start.IsZero() {
 		p.shown = start.UTC().Add(offset(start.Add(-time.Second).In(s.zone)))

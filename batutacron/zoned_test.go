@@ -128,3 +128,29 @@ func ticksOf(s *batutacron.Schedule, from, to time.Time) (ticks []string) {
 	}
 	return ticks
 }
+
+// After the years that the time zones list, each has a time a day, also at the end of a leap year: a clock may be wrong.
+func TestTimesOfFarYears(t *testing.T) {
+	for _, zone := range []string{"Europe/Madrid", "America/New_York", "Australia/Lord_Howe", "Asia/Tokyo"} {
+		s, err := batutacron.Parse("CRON_TZ=" + zone + " 30 4 * * *")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, year := range []int{2037, 2040, 2044, 2099} {
+			at, n := time.Date(year, 12, 20, 0, 0, 0, 0, time.UTC), 0
+			for end := at.Add(30 * 24 * time.Hour); at.Before(end); n++ {
+				at = s.Next(at)
+			}
+			if n != 31 {
+				t.Errorf("%s, %d: %d times in 30 days", zone, year, n-1)
+			}
+		}
+	}
+	leap, err := batutacron.Parse("CRON_TZ=Europe/Madrid 0 0 29 2 *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next, want := leap.Next(time.Date(2040, 3, 1, 0, 0, 0, 0, time.UTC)), time.Date(2044, 2, 28, 23, 0, 0, 0, time.UTC); !next.Equal(want) {
+		t.Errorf("%v, want %v", next, want)
+	}
+}
