@@ -1,6 +1,8 @@
 package datadir
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,5 +87,15 @@ func TestOnlyTheOwnDirectoryIsSwept(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(base, "*", ".state*"))
 	if want := filepath.Join(base, "member1", ".state123"); err != nil || len(left) != 1 || left[0] != want {
 		t.Errorf("left are %q, %v; want %s", left, err, want)
+	}
+}
+
+// An error of a replacement has the same text at each try: only a change of it is logged.
+func TestAFailedReplacementNamesTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "none", "log")
+	_, first := Replace(name, nil)
+	_, second := Replace(name, nil)
+	if !errors.Is(first, fs.ErrNotExist) || first.Error() != second.Error() || !strings.Contains(first.Error(), name) {
+		t.Errorf("%v, then %v", first, second)
 	}
 }

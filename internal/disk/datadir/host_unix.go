@@ -3,6 +3,7 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -32,8 +33,18 @@ func foreignOwner(info fs.FileInfo, uid int) (owner int, foreign bool) {
 }
 
 // Replace replaces a file by content, as a whole, and returns the new file's info. Its name
-// survives a power cut once the directory is synced.
+// survives a power cut once the directory is synced. An error names the file, not the temporary one
+// with a random name: the same fault has the same text at each try, and is logged once.
 func Replace(name string, content []byte) (os.FileInfo, error) {
+	info, err := replace(name, content)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: name, Err: at.Err}
+	}
+	return info, err
+}
+
+func replace(name string, content []byte) (os.FileInfo, error) {
 	file, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithPermissions(0o600))
 	if err != nil {
 		return nil, err
