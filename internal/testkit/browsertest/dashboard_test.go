@@ -313,3 +313,13 @@ func TestWhatOneStepDidIsShownWithBoth(t *testing.T) {
 		t.Errorf("the second has begun by %q", began)
 	}
 }
+
+// Why a leadership ended is said once.
+func TestACauseIsNotRepeated(t *testing.T) {
+	b := open(t, browser(t), "http://"+cluster(t, "1")["1"].http+"/?lang=en")
+	for why, want := range map[string]string{"resigned": "it resigned", "it hands over to 3": "it resigned (it hands over to 3)"} {
+		if got := eval[string](b, with("why => import('./ui/timeline.js').then(m => m.causeOf({ cause: 'resigned', leader: '2', views: [{ by: '2', cause: 'resigned', why }] }))", why)); got != want {
+			t.Errorf("%s: %q, want %q", why, got, want)
+		}
+	}
+}

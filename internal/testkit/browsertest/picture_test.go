@@ -195,3 +195,23 @@ func TestTracesInSpanish(t *testing.T) {
 		t.Errorf("of %d reasons %.1f %% are in Spanish; not so: %v", all, 100*share, slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })[:12])
 	}
 }
+
+// The epoch of a frozen leader can be read on a dark page: its bar is pale.
+func TestAFrozenLeadersEpochIsRead(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=en")
+	b.size(1280, 800, "dark")
+	b.until(ready)
+	eval[any](b, "lab.load('members 1 2 3\\nsettled\\nrun 400ms\\nfreeze 3\\nrun 400ms\\n', { at: 700 }).then(() => { lab.pause(); lab.present(true) }), 0")
+	b.until("lab.model.members.length === 3 && lab.now === 700 && lab.frame === null")
+	ink := eval[string](b, `(() => {
+		const pen = CanvasRenderingContext2D.prototype, { fillText } = pen, inks = []
+		pen.fillText = function (words, ...at) { if (words === 'epoch 1') inks.push(this.fillStyle); fillText.call(this, words, ...at) }
+		lab.spacetime.stale = true
+		lab.spacetime.render(lab.now, null)
+		pen.fillText = fillText
+		return inks.at(-1)
+	})()`)
+	if want := eval[string](b, "(c => { c.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--ink'); return c.fillStyle })(document.createElement('canvas').getContext('2d'))"); ink != want {
+		t.Errorf("it is written in %s, want %s", ink, want)
+	}
+}

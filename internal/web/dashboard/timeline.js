@@ -76,10 +76,10 @@ function reign(r, now, leaderships, opened, id, members) {
 }
 
 // causeOf is why a leadership ended, and a word for it: its leader's own, else that of the
-// member asked.
-function causeOf(r, own) {
+// member asked. A word that only repeats the cause is none.
+export function causeOf(r, own) {
   const words = causes[r.cause] ?? r.cause
-  const said = [r.views.find(v => v.by === r.leader), own].find(v => v?.cause === r.cause && v.why)
+  const said = [r.views.find(v => v.by === r.leader), own].find(v => v?.cause === r.cause && v.why && v.why !== v.cause)
   return said ? `${words} (${reason(said.why)})` : words
 }
 

@@ -160,7 +160,7 @@ export class SpaceTime {
       c.fill()
       if (span.state === 'leads' && x2 - x1 > 90 && this.lane > 20) {
         c.globalAlpha = 1
-        c.fillStyle = '#10151c'
+        c.fillStyle = span.frozen ? s.ink : '#10151c' // the bar of a frozen leader is pale
         c.textAlign = 'left'
         c.font = '600 ' + this.#font(11, thick * .8)
         c.fillText(this.t('leadsEpoch', { epoch: span.epoch }), x1 + 7, y + thick * .27)
