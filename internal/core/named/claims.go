@@ -11,6 +11,9 @@ import (
 // receive handles a member's frame.
 func (o *office) receive(from election.ID, f *frame) {
 	p := o.peerOf(from)
+	if o.replaces(p, f) {
+		return // it repeats its report
+	}
 	if f.Stamp > p.stamp || f.Whole {
 		o.heard(p, f.Stamp)
 	}
@@ -21,6 +24,21 @@ func (o *office) receive(from election.ID, f *frame) {
 		p.wants, p.differs = p.reported, true
 		o.flushSoon()
 	}
+}
+
+// replaces reports whether a frame is of another process than that which a member's leads are of, and
+// which may still have them. Under a lease only time ends them, or that process as it closes.
+func (o *office) replaces(p *peer, f *frame) bool {
+	switch {
+	case f.Incarnation == p.incarnation:
+		p.over = time.Time{}
+		return false
+	case !o.leased, p.leads == 0, f.Incarnation == 0, p.incarnation == 0, o.former.closed[p.id] == p.incarnation:
+		return false
+	case p.over.IsZero():
+		p.over = p.heard.Add(o.wait)
+	}
+	return !o.now.After(p.over)
 }
 
 // heard records that a member was received. A member that was silent for too long may lead again.
@@ -65,7 +83,7 @@ func (o *office) reportedAll(p *peer, f *frame) {
 	if p.incarnation != f.Incarnation && p.incarnation != 0 {
 		o.free(p, "another process has its place", election.CauseCrashed) // what the earlier process led is over
 	}
-	p.incarnation, p.version, p.reported, p.down = f.Incarnation, f.Version, true, false
+	p.incarnation, p.version, p.reported, p.down, p.over = f.Incarnation, f.Version, true, false, time.Time{}
 	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
 	o.mentions(p.parts)
 	if f.Op == opAlike {

@@ -19,9 +19,9 @@
 //
 // # How a name moves
 //
-// After its leader's release, which comes when the work has stopped; at once when its process
-// is known to be gone; else when the time above has passed. A new coordinator keeps what
-// members report that they hold. It assigns nothing before each member has reported, is gone,
+// After its leader's release, which comes when the work has stopped; without a lease at once when
+// its process is known to be gone; else when the time above has passed. A new coordinator keeps
+// what members report that they hold. It assigns nothing before each member has reported, is gone,
 // or has lost what it held by time. Members that it receives lead on until they have reported,
 // for a time that has a bound. Under a lease it always waits that time, so that a name is
 // never led twice. A resignation carries what is left of it, and the coordinator of the next

@@ -97,6 +97,10 @@ func (c *ground) note(what, name string, peer election.ID, t election.Token, why
 	}
 }
 
+func (c *ground) noteName(what, name string, id election.ID, epoch uint64, why string) {
+	c.note(what, name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
+}
+
 // same reports whether two tokens mean the same leadership. Its leader's priority may change
 // meanwhile.
 func same(a, b election.Token) bool { return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID }

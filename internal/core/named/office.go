@@ -39,6 +39,7 @@ type peer struct {
 	id          election.ID
 	incarnation uint64
 	reported    bool      // its full report has arrived
+	over        time.Time // with another process in its place, when all that this one led is over
 	version     uint64    // of its last report
 	stamp       int64     // its last
 	heard       time.Time // when that came
@@ -275,8 +276,4 @@ func (o *office) check() {
 	if o.uneven || len(o.todo) > 0 {
 		o.flushSoon()
 	}
-}
-
-func (o *office) noteName(what, name string, id election.ID, epoch uint64, why string) {
-	o.note(what, name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
 }

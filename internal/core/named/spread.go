@@ -25,7 +25,7 @@ func (o *office) fit(id election.ID) bool {
 		return o.member.fit
 	}
 	p := o.peers[id]
-	return p != nil && p.reported && p.fit && !p.down && o.now.Sub(p.heard) <= o.wait && o.Knows(id)
+	return p != nil && p.reported && p.fit && !p.down && o.now.Sub(p.heard) <= o.wait && p.over.Before(o.now) && o.Knows(id)
 }
 
 // refit refreshes which members are fit: each candidate of each name is asked for that.

@@ -135,3 +135,26 @@ func TestTimesOfAFormerCoordinatorAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// Under a lease a process that has the place of another is no proof that the other has stopped: it
+// may run elsewhere, cut off, and a guard may still be ending its command.
+func TestAProcessThatWasReplacedIsWaitedFor(t *testing.T) {
+	c := newLeasedCluster(t)
+	wait, until := c.members["1"].c.wait, c.members["1"].c.Until()
+	c.crash("1")
+	c.run(10 * time.Millisecond)
+	again := c.start("1")
+	again.c.leased, again.c.hold = true, wait*99/100
+	c.lead(1, "5", "1")
+	c.campaign("a", Candidacy{Prefer: true}, "1")
+	led := func(id election.ID) bool { return c.members[id].leads["a"].Defined() }
+	for !led("1") && !led("2") && c.now.Before(until.Add(wait)) {
+		c.run(10 * time.Millisecond)
+	}
+	if c.now.Before(until) {
+		t.Errorf("a is led again, and the process that was replaced may lead it for another %v", until.Sub(c.now))
+	}
+	if c.run(2 * wait); !led("1") {
+		t.Error("the process that has its place does not lead a")
+	}
+}
