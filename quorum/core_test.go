@@ -197,6 +197,34 @@ func TestTheLogOfAMemberThatOftenRestartsIsBounded(t *testing.T) {
 	}
 }
 
+// A full disk that has no room for a second log stops no member: its log grows within the room that it
+// has, and is compacted once there is room again.
+func TestALogThatCannotBeCompactedGoesOn(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	n.full = "1"
+	change := func() {
+		n.step(n.leader(), election.Event{Kind: election.Resigned})
+		n.run(4 * time.Second)
+		if v := n.cores["1"].View(); !v.Defined() || n.cores["1"].disk.Failing() {
+			t.Fatalf("with %d records member 1 follows %v, and its disk fails: %v", len(n.disks["1"]), v, n.cores["1"].disk.Failing())
+		}
+	}
+	for len(n.disks["1"]) < 3*keepRecords {
+		change()
+	}
+	n.start("1", ids("1,2,3")...) // all that it has written is read again
+	n.settle()
+	n.run(3 * time.Second)
+	n.full = election.None
+	for range keepRecords {
+		change()
+	}
+	if left := len(n.disks["1"]); left > 2*keepRecords {
+		t.Errorf("with room again its log has %d records", left)
+	}
+}
+
 // A member whose disk hangs keeps no answers for later: what a leader says to it again and
 // again would take its memory.
 func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {

@@ -156,7 +156,7 @@ func (c *Core) compact() {
 		c.halt(err)
 		return
 	}
-	c.written = 0
+	c.compacts = true
 	c.write(c.all(), true, nil)
 }
 

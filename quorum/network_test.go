@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type network struct {
 	heard  func(election.Message) // told of all that is sent; may be nil
 	lost   bool                   // nothing that is sent arrives
 	hangs  election.ID            // whose disk ends no write
+	full   election.ID            // whose disk has room for what is appended only
 }
 
 type arrival struct {
@@ -80,6 +82,10 @@ func (n *network) step(id election.ID, ev election.Event) {
 			}
 		case election.Append:
 			if id == n.hangs {
+				break
+			}
+			if a.Replace && id == n.full {
+				n.queue = append(n.queue, arrival{id, election.Event{Kind: election.Saved, Err: syscall.ENOSPC}})
 				break
 			}
 			if a.Replace {

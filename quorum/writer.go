@@ -11,10 +11,11 @@ import (
 type writer struct {
 	*ground
 
-	fresh   bool     // nothing is on disk yet
-	records [][]byte // of the outstanding write
-	replace bool
-	written int // records since the last compaction, including earlier processes
+	fresh    bool     // nothing is on disk yet
+	records  [][]byte // of the outstanding write
+	replace  bool
+	compacts bool // the outstanding write replaces the log by what it already has
+	written  int  // records since the last compaction, including earlier processes
 
 	disk    epoch.Health
 	retryAt time.Time // when a failing or slow disk is tried again
@@ -39,10 +40,15 @@ func (c *writer) submit(records [][]byte, replace bool) {
 }
 
 // answer handles the result of a write, and reports whether the records are on disk. answered is false
-// if no write is outstanding.
+// if no write is outstanding. A compaction that the disk refuses, such as a full disk, is put off:
+// the log has all records, and may have room for more.
 func (c *writer) answer(err error) (done, answered bool) {
 	if !c.disk.Busy() {
 		return false, false
+	}
+	putOff := err != nil && c.compacts
+	if c.compacts = false; putOff {
+		err = nil
 	}
 	slow := c.disk.End(err)
 	c.hungAt, c.wrote = time.Time{}, c.now
@@ -51,9 +57,13 @@ func (c *writer) answer(err error) (done, answered bool) {
 		return false, true
 	}
 	c.slowly(slow)
-	c.written += len(c.records)
-	if c.replace {
+	switch {
+	case putOff:
+		c.written = keepRecords / 2
+	case c.replace:
 		c.written = 0
+	default:
+		c.written += len(c.records)
 	}
 	c.records = nil
 	return true, true

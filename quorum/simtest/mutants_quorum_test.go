@@ -1,6 +1,7 @@
 package simtest_test
 
 var quorumMutants = []wrong{
+	{"a full disk stops a member whose log is due for compaction", "quorum/writer.go", "putOff := err != nil && c.compacts", "putOff := false", "test quorum TestALogThatCannotBeCompactedGoesOn"},
 	{"quorum: takes the lead although the cluster is paused", "quorum/heirs.go", "\tcase c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):", "\tcase false:", "scenario quorum/testdata/pause.txt"},
 	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
 	{"quorum: a restart counts a promise by its own times", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "scenario quorum/testdata/rolling_times.txt"},

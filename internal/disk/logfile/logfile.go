@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
@@ -42,8 +43,9 @@ type position struct {
 
 // Names in the data directory.
 const (
-	File     = "log"
-	lockFile = "log.lock"
+	File        = "log"
+	lockFile    = "log.lock"
+	reserveFile = "log.reserve" // the room for a Replace on a full disk
 )
 
 const (
@@ -63,7 +65,7 @@ var errDamaged = errors.New("damaged")
 // Open opens the log in dir, and creates both if need be. Its warnings go to log. It refuses a
 // second process until this process has called Close.
 func Open(dir string, log *slog.Logger) (*Log, error) {
-	lock, err := datadir.Lock(dir, lockFile, File)
+	lock, err := datadir.Lock(dir, lockFile, File, reserveFile)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +79,23 @@ func Open(dir string, log *slog.Logger) (*Log, error) {
 		lock.Close()
 		return nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
+	l.reserve(0)
 	return l, nil
 }
+
+// reserve takes the room that the next Replace needs if the disk is full by then: that of a file of
+// size bytes, and twice [room] at least. On a disk that is full already there is no reserve.
+func (l *Log) reserve(size int64) {
+	size = max(size, 2*room)
+	if info, err := os.Lstat(l.reserved()); err == nil && info.Size() >= size {
+		return
+	}
+	if _, err := datadir.Replace(l.reserved(), make([]byte, size)); err != nil {
+		l.log.Debug("no room is reserved for a replacement of the log", "error", err)
+	}
+}
+
+func (l *Log) reserved() string { return filepath.Join(l.dir, reserveFile) }
 
 // Close releases the log.
 func (l *Log) Close() error { return l.lock.Close() }
@@ -203,9 +220,13 @@ func (l *Log) replace(records [][]byte) error {
 		return fmt.Errorf("%w: %d bytes, and it may take %d", ErrFull, end.at, MaxBytes)
 	}
 	info, err := datadir.Replace(l.path(), content)
+	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && os.Remove(l.reserved()) == nil {
+		info, err = datadir.Replace(l.path(), content)
+	}
 	if err != nil {
 		return err
 	}
+	defer l.reserve(end.size) // by now the room of the former file is free
 	// From here on appends go to this file: none may succeed before its name is on disk.
 	l.file, l.end, l.rename = info, end, true
 	if err := l.syncDir(l.dir); err != nil {
