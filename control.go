@@ -13,19 +13,13 @@ import (
 
 // SetHealth reports whether this member is fit to lead: nil, as at first: it is; an
 // error why it is not. Status, events and the log give the text of err as the reason. A member that is
-// not fit gives up leadership, and is no candidate until it is fit again. With [Config].Health the next
-// change that the check finds takes the place of err. SetHealth returns when that
-// is decided here, with ctx's error, or with [ErrClosed].
+// not fit gives up leadership, and is no candidate until it is fit again. With [Config].Health the
+// check has to find it fit, too. SetHealth returns when that is decided here, with ctx's error, or
+// with [ErrClosed].
 func (n *Node) SetHealth(ctx context.Context, err error) error {
-	words := ""
-	if err != nil {
-		words = err.Error()
-	}
 	return n.call(ctx, func() {
-		n.stance.healthError = words
-		if !n.closing { // a member that leaves is not fit
-			n.emit(election.Event{Kind: election.Health, On: err == nil})
-		}
+		n.stance.reported = err
+		n.stance.judge()
 	})
 }
 

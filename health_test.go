@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,5 +126,52 @@ func TestSetHealthGivesTheReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		waitView(t, n, "it leads again", View.Defined)
+	})
+}
+
+// A member whose check fails stays unhealthy when the service reports that it is fit, and the other
+// way round: both have to find it fit.
+func TestTheCheckAndTheServiceBothFindItFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails atomic.Bool
+		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(), Health: Health{Every: time.Second,
+			Check: func(context.Context) error {
+				if fails.Load() {
+					return errors.New("no database")
+				}
+				return nil
+			}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		waitView(t, n, "it leads", View.Defined)
+		say := func(err error) {
+			t.Helper()
+			if err := n.SetHealth(t.Context(), err); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		for _, step := range []struct {
+			check bool // fails
+			said  error
+			why   string
+		}{
+			{false, errors.New("the command failed"), "the command failed"},
+			{true, errors.New("the command failed"), "no database"},
+			{true, nil, "no database"},
+			{false, nil, ""},
+			{true, nil, "no database"},
+			{true, errors.New("the command failed"), "no database"},
+			{false, errors.New("the command failed"), "the command failed"},
+			{false, nil, ""},
+		} {
+			fails.Store(step.check)
+			say(step.said)
+			if s := statusOf(n); (s.Standing == StandingUnhealthy) != (step.why != "") || s.StandingWhy != step.why || n.IsLeader() != (step.why == "") {
+				t.Errorf("%+v: it is %s, %q; it leads: %v", step, s.Standing, s.StandingWhy, n.IsLeader())
+			}
+		}
 	})
 }

@@ -43,8 +43,14 @@ type Node struct {
 // that has read it.
 func (n *Node) loop() {
 	if n.cfg.Health.Check != nil {
+		n.stance.checked = errUnchecked
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
-		c := checkup{Health: n.cfg.Health.withDefaults(), log: n.cfg.Logger, report: n.SetHealth}
+		c := checkup{Health: n.cfg.Health.withDefaults(), log: n.cfg.Logger, report: func(ctx context.Context, err error) error {
+			return n.call(ctx, func() {
+				n.stance.checked = err
+				n.stance.judge()
+			})
+		}}
 		n.links.background(c.run)
 	}
 	if n.joiner.awaited() != "" {

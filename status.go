@@ -397,20 +397,31 @@ var standings = map[election.Eligibility]Standing{
 // stance is whether this member is a candidate, and why not. It is used in a turn of the node.
 type stance struct {
 	*ground
-	saver       *saver
-	joiner      *joiner
-	duties      *duties
-	standing    Standing
-	stood       time.Time // since when
-	pausing     bool      // the cluster was paused when that was last looked at
-	healthError string    // the error of the last check that failed
+	saver    *saver
+	joiner   *joiner
+	duties   *duties
+	standing Standing
+	stood    time.Time // since when
+	pausing  bool      // the cluster was paused when that was last looked at
+	checked  error     // why the check finds this member unfit; nil: it finds it fit, or there is none
+	reported error     // why the service does
+}
+
+// errUnchecked is why a member is unfit before its first check.
+var errUnchecked = errors.New("its first check has not ended yet")
+
+// judge decides whether this member is fit: the check and the service both have to find it so.
+func (s *stance) judge() {
+	if !s.closing { // a member that leaves is not fit
+		s.emit(election.Event{Kind: election.Health, On: cmp.Or(s.checked, s.reported) == nil})
+	}
 }
 
 // whyIneligible is the reason for which this member is no candidate; "": it is a candidate.
 func (s *stance) whyIneligible() string {
 	switch standings[s.machine.Standing()] {
 	case StandingUnhealthy:
-		return cmp.Or(s.healthError, "its first check has not ended yet")
+		return cmp.Or(s.checked, s.reported, errUnchecked).Error()
 	case StandingResigned:
 		if s.duties.retired {
 			return "Lead has returned, so no work of a leader runs here: it is a candidate again when Lead is called again, or it is asked to campaign"
