@@ -162,13 +162,11 @@ func (o *office) changes(k *contest, s *seat) {
 	}
 }
 
-// notHeld frees what a member was expected to hold, and has not reported.
-func (o *office) notHeld(p *peer) {
+// unclaimed ends a member's claims on the names that its last full report has left out.
+func (o *office) unclaimed(p *peer) {
 	for _, k := range o.contests.ordered() {
-		for _, s := range k.seats {
-			if s.expected && s.leader == p.id {
-				o.vacate(k, s, election.CauseResigned)
-			}
+		if k.reportedIn != o.reports && (k.candidate(p) != nil || k.sits(p.id)) {
+			o.claims(k, p, claim{Name: k.name})
 		}
 	}
 }
@@ -250,11 +248,8 @@ func (o *office) check() {
 			o.free(p, "it was silent for too long", election.CauseSilent)
 		}
 		if o.settled && !o.Knows(id) && (p.silent || !p.reported) { // it holds nothing
-			for _, k := range o.contests.ordered() {
-				if k.candidate(p) != nil {
-					o.claims(k, p, claim{Name: k.name})
-				}
-			}
+			o.mentions(nil)
+			o.unclaimed(p)
 			delete(o.peers, id)
 		}
 	}
