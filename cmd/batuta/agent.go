@@ -117,7 +117,7 @@ a small third have one leader while any two of the three are up. It is a member 
 everything else: the others name it by --member, or it joins with --join; its own list
 may be theirs.
 
-It stores its votes and the member list, some 140 KiB. One process serves one cluster; run
+It stores its votes and the member list, some 300 KiB. One process serves one cluster; run
 another for each further one, such as by the unit batuta-witness@NAME.`,
 		Example: `  # two machines and a witness, the same list on all three; on the machines, id 1 and 2:
   batuta agent --algorithm quorum --id 1 --listen 10.0.0.1:7400 --data-dir /var/lib/batuta \

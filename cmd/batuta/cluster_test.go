@@ -266,7 +266,7 @@ func TestAWitnessVotesAndNeverLeads(t *testing.T) {
 			if text, code := askMember(t, witness, "status --json"); code != 0 || !strings.Contains(text, "it is a witness: it votes, and never leads") {
 				t.Errorf("its status: exit code %d: %s", code, text)
 			}
-			if size := diskUse(t, filepath.Join(c.dataDir, witness.id)); size > 160<<10 {
+			if size := diskUse(t, filepath.Join(c.dataDir, witness.id)); size > 320<<10 {
 				t.Errorf("a witness stores %d bytes", size)
 			}
 		})

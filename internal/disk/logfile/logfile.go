@@ -84,9 +84,9 @@ func Open(dir string, log *slog.Logger) (*Log, error) {
 }
 
 // reserve takes the room that the next Replace needs if the disk is full by then: that of a file of
-// size bytes, and twice [room] at least. On a disk that is full already there is no reserve.
+// size bytes, and a little more than [room] at least. On a disk that is full already there is no reserve.
 func (l *Log) reserve(size int64) {
-	size = max(size, 2*room)
+	size = max(size, room+room/4)
 	if info, err := os.Lstat(l.reserved()); err == nil && info.Size() >= size {
 		return
 	}
