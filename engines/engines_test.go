@@ -537,3 +537,44 @@ func TestTheRecordIsReleasedWhenTheWorkReturns(t *testing.T) {
 		})
 	}
 }
+
+// lossy loses the answers to its releases, which are done.
+type lossy struct{ *line }
+
+func (l lossy) Release(ctx context.Context, mine engines.Record) error {
+	return errors.Join(l.line.Release(ctx, mine), context.DeadlineExceeded)
+}
+
+// A candidate that has resigned claims nothing for a while after the release, also if that was not answered.
+func TestTheTimeAsideCountsFromAReleaseWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, lossy{&line{memory: newMemory()}}, engines.Config{ID: "1"})
+		defer e.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := make(chan struct{}, 2)
+		returned, over := time.Time{}, make(chan struct{})
+		go func() {
+			defer close(over)
+			e.Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error {
+				began <- struct{}{}
+				<-ctx.Done()
+				if returned.IsZero() {
+					time.Sleep(engines.DefaultLease)
+					returned = time.Now()
+				}
+				return nil
+			})
+		}()
+		<-began
+		if err := e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		if aside := time.Since(returned); aside < engines.DefaultLease/3 {
+			t.Errorf("it leads again %v after its work returned", aside)
+		}
+		cancel()
+		<-over
+	})
+}

@@ -201,10 +201,7 @@ func (e *Election) answered(a answer) {
 	e.note(a.what, a.err)
 	switch {
 	case a.err == nil && a.what == callRelease:
-		e.mine = Record{}
-		if !e.history.view().Defined() {
-			e.freeFrom = time.Now()
-		}
+		e.drop()
 		e.wake()
 	case a.err == nil:
 		e.mine = a.record
@@ -212,7 +209,7 @@ func (e *Election) answered(a answer) {
 		e.renewAt = a.sent + e.cfg.Renew
 		e.claimed(a)
 	case errors.Is(a.err, ErrTaken):
-		e.mine = Record{}
+		e.drop()
 		e.lose(batuta.CauseSuperseded)
 		e.retryAt = now + e.cfg.again()
 		e.wake()
@@ -221,6 +218,14 @@ func (e *Election) answered(a answer) {
 	default:
 		e.retryAt = now + e.cfg.again()
 		e.wake() // it may have been done all the same
+	}
+}
+
+// drop notes that the record is not ours any more: the time aside counts from now.
+func (e *Election) drop() {
+	e.mine = Record{}
+	if !e.history.view().Defined() {
+		e.freeFrom = time.Now()
 	}
 }
 
@@ -255,7 +260,7 @@ func (e *Election) looked(l look) {
 	case ours && !e.holds() && !e.asked && l.began >= e.callEnd:
 		e.mine = l.record // of a claim without an answer: it is released
 	case !ours && e.holds() && !e.asked && l.began >= e.callEnd:
-		e.mine = Record{}
+		e.drop()
 		e.lose(batuta.CauseSuperseded)
 	}
 	if !e.leading() && !ours {
