@@ -234,7 +234,7 @@ func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, comm
 		if r.ticks != nil && r.cfg.Plan.Timeout != 0 {
 			limited, cancel = context.WithTimeout(running, r.cfg.Plan.Timeout)
 		}
-		outcome, err = r.keeper.run(limited, command, r.every(whole), r.cfg.T, unlessOver(ctx, r.renewal(ctx, node, l.Token)))
+		outcome, err = r.keeper.run(limited, command, r.every(whole), r.cfg.T, unlessOver(running, r.renewal(ctx, node, l.Token)))
 		stopped = running.Err() != nil || outcome.Unbegun && ctx.Err() != nil
 		outcome.TimedOut = limited.Err() != nil && !stopped
 		cancel()
@@ -328,7 +328,8 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 }
 
 // unlessOver returns renew, except that the first call, before the command begins, fails if ctx has
-// ended by then: it took its time to start a guard.
+// ended by then: it took its time to start a guard. A tick that was published is begun by no other
+// member, so its run has [Config].Finish to end by itself if the election is handed over.
 func unlessOver(ctx context.Context, renew func() (term, bool)) func() (term, bool) {
 	begun := false
 	return func() (term, bool) {

@@ -117,7 +117,7 @@ func TestACommandDoesNotBeginAfterItsLeadership(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
 		"at once": func(*Config) {},
-		"planned": func(c *Config) { c.Finish, c.Plan = time.Minute, &Plan{Schedule: schedule.Schedule{Ticks: often{}}} },
+		"planned": func(c *Config) { c.Plan = &Plan{Schedule: schedule.Schedule{Ticks: often{}}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,6 +143,32 @@ func TestACommandDoesNotBeginAfterItsLeadership(t *testing.T) {
 			}
 		})
 	}
+}
+
+// oneTick is a schedule with a single tick.
+type oneTick struct{ at time.Time }
+
+func (o oneTick) Next(after time.Time) time.Time {
+	if after.Before(o.at) {
+		return o.at
+	}
+	return after.Add(1000 * time.Hour)
+}
+
+// A run that is about to start when its election is handed over is not lost: no member begins its tick again.
+func TestATickIsRunThoughItsElectionIsHandedOver(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	s := make(chan *batuta.Node, 1)
+	s <- lead(t, f, func(c *Config) {
+		c.Finish, c.Plan = time.Minute, &Plan{Schedule: schedule.Schedule{Ticks: oneTick{time.Now().Add(4 * time.Second)}}}
+		c.Serve = func(ctx context.Context, _ batuta.Leadership) ([]string, func(), error) {
+			go (<-s).Resign(t.Context())
+			<-ctx.Done()
+			return nil, func() {}, nil
+		}
+	}, f.argv("exit=0")...).node
+	f.Next()
 }
 
 // The lease is renewed while this very leadership lasts, or the command is being
