@@ -309,3 +309,20 @@ func TestNothingIsPromisedBeforeItsLengthIsOnDisk(t *testing.T) {
 		t.Errorf("its disk holds a promise of %v (%v), want %v; it has answered %d beats", s.self.Promise, err, c.t, acks)
 	}
 }
+
+// After a compaction that was put off a member tests its disk: the driver reports a fault until a write succeeds,
+// and in a quiet cluster no other may come.
+func TestACompactionThatIsPutOffIsFollowedByAWrite(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	n.full = "1"
+	for len(n.disks["1"]) < keepRecords || n.cores["1"].written != keepRecords/2 {
+		n.step(n.leader(), election.Event{Kind: election.Resigned})
+		n.run(500 * time.Millisecond)
+	}
+	written := len(n.disks["1"])
+	n.run(time.Minute)
+	if len(n.disks["1"]) == written {
+		t.Errorf("nothing was written for a minute: written %d, leader %s", n.cores["1"].written, n.leader())
+	}
+}

@@ -60,6 +60,7 @@ func (c *writer) answer(err error) (done, answered bool) {
 	switch {
 	case putOff:
 		c.written = keepRecords / 2
+		c.retryAt = c.now.Add(retryPause) // the driver has a fault on record until a write succeeds
 	case c.replace:
 		c.written = 0
 	default:
