@@ -81,3 +81,16 @@ func TestEntriesAreCommittedWhileTheLeaderWritesThem(t *testing.T) {
 		t.Errorf("the log is committed up to %d, want %d", at, before+1)
 	}
 }
+
+// A leader's removal is not refused because the others only have not received, or written, its last entry yet.
+func TestARemovalOfTheLeaderAwaitsItsLastEntry(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["3"]
+	n.lost = true
+	n.step("3", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "9"}, Address: "host-9:7400"}})
+	n.settle()
+	if err := c.AdmitChange(true, "3", false); err != nil || c.successor() != raft.None {
+		t.Errorf("%v, and %d could follow", err, c.successor())
+	}
+}

@@ -161,7 +161,7 @@ func (c *changes) proposeRemoval(s *seat, force bool) (goes bool) {
 	switch {
 	case s == nil || c.admitRemoval(s, force) != nil:
 	case s.Number == c.me.Number:
-		return true
+		return c.successor() != raft.None // otherwise no other can lead, or the log is still being sent
 	default:
 		c.proposeChange(pb.ConfChangeRemoveNode, *s)
 	}
@@ -288,13 +288,18 @@ func (c *changes) AdmitChange(remove bool, id election.ID, force bool) error {
 		return fmt.Errorf("%w; %d of %d voters are reached here", election.ErrNoMajority, up, all)
 	}
 	if s := c.roster.of(id); remove && s != nil {
-		return c.admitRemoval(s, force)
+		if err := c.admitRemoval(s, force); err != nil {
+			return err
+		}
+		if s.Number == c.me.Number && c.leads() && !c.othersStand() {
+			return fmt.Errorf("it leads, and for now each other voter %w", election.ErrUnfit)
+		}
 	}
 	return nil
 }
 
 // admitRemoval refuses to leave fewer live voters than a majority, unless forced: then no member
-// leads until enough voters are back. It also refuses to remove the leader while no other can lead.
+// leads until enough voters are back.
 func (c *changes) admitRemoval(s *seat, force bool) error {
 	if !c.roster.votes(s.Number) {
 		return nil
@@ -303,8 +308,6 @@ func (c *changes) admitRemoval(s *seat, force bool) error {
 	switch {
 	case all == 0:
 		return fmt.Errorf("%w: it is the only voter, and force does not help: stop it instead", election.ErrTooFew)
-	case s.Number == c.me.Number && c.leads() && c.successor() == raft.None:
-		return fmt.Errorf("it leads, and for now each other voter %w", election.ErrUnfit)
 	case 2*live <= all && !force:
 		return fmt.Errorf("%w: %d of the other %d are reached; bring back those that are down, or use force: then no member leads until more than half of the %d are there", election.ErrTooFew, live, all, all)
 	}

@@ -109,7 +109,7 @@ type replica struct {
 	applied uint64
 	hard    *pb.HardState // of raft; on disk, except a commit index that need not be
 	safe    uint64        // the commit index on disk
-	ahead   uint64        // the last entry that was given to the disk, and by a leader to members
+	ahead   uint64        // the last entry that was given to the disk
 	unsure  bool          // since its start the log has had changes of the voters that are not applied
 }
 
@@ -208,7 +208,7 @@ func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode
 
 func (c *replica) status() raft.BasicStatus { return c.node.BasicStatus() }
 
-// lastIndex returns the index of the last entry on disk. Later entries were not acknowledged.
+// lastIndex returns the index of the last entry on disk. This member has acknowledged no later entry.
 func (c *replica) lastIndex() uint64 {
 	last, _ := c.storage.LastIndex() // a MemoryStorage always has it
 	return last
