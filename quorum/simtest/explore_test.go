@@ -22,7 +22,7 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 			c      explore.Config
 			states uint64
 		}{
-			{explore.Config{Crashes: 1, Restarts: 1}, 85_255},
+			{explore.Config{Crashes: 1, Restarts: 1}, 59_649},
 			{explore.Config{Crashes: 1, Suspicions: 1}, 122_060},
 		}...)
 	}
