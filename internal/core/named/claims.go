@@ -89,9 +89,14 @@ func (o *office) reportedAll(p *peer, f *frame) {
 	if f.Op == opAlike {
 		o.takesAlike(p, *f.Alike)
 	}
-	o.unclaimed(p)
+	for _, k := range o.contests.ordered() {
+		if k.reportedIn != o.reports && k.candidate(p) != nil {
+			o.claims(k, p, claim{Name: k.name})
+		}
+	}
 	o.takes(p, f, p.parts, p.raise)
 	p.parts, p.raise = nil, nil
+	o.notHeld(p)
 	o.settle()
 	o.reconsider(p)
 }
@@ -184,9 +189,9 @@ func (o *office) claims(k *contest, p *peer, cl claim) {
 	k.last = max(k.last, cl.Last, cl.Epoch, cl.Done)
 	o.candidacy(k, p, cl)
 	for _, s := range k.seats {
-		if s.leader == p.id && (s.expected || s.epoch <= cl.Done) && s.epoch != cl.Epoch {
+		if s.leader == p.id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
 			cause := election.CauseResigned
-			if cl.Resigned && s.epoch <= cl.Done {
+			if cl.Resigned {
 				s.avoid, s.pin = p.id, true
 			}
 			o.vacate(k, s, cause)
@@ -293,11 +298,12 @@ func (o *office) takesAlike(p *peer, like claim) {
 // tellsItself applies this member's own report as it takes office.
 func (o *office) tellsItself() {
 	like, unlike := o.inFewWords()
-	claims := o.claimsOf(unlike) // nil: of all
-	o.mentions(claims)
-	if like != nil {
-		o.takesAlike(o.me, *like)
+	if like == nil {
+		o.claimedAll(o.claimsOf(nil))
+		return
 	}
-	o.unclaimed(o.me)
+	claims := o.claimsOf(unlike)
+	o.mentions(claims)
+	o.takesAlike(o.me, *like)
 	o.claimedAll(claims)
 }

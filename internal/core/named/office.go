@@ -162,11 +162,13 @@ func (o *office) changes(k *contest, s *seat) {
 	}
 }
 
-// unclaimed ends a member's claims on the names that its last full report has left out.
-func (o *office) unclaimed(p *peer) {
+// notHeld frees what a member was expected to hold, and has not reported.
+func (o *office) notHeld(p *peer) {
 	for _, k := range o.contests.ordered() {
-		if k.reportedIn != o.reports && (k.candidate(p) != nil || k.sits(p.id)) {
-			o.claims(k, p, claim{Name: k.name})
+		for _, s := range k.seats {
+			if s.expected && s.leader == p.id {
+				o.vacate(k, s, election.CauseResigned)
+			}
 		}
 	}
 }
@@ -248,8 +250,11 @@ func (o *office) check() {
 			o.free(p, "it was silent for too long", election.CauseSilent)
 		}
 		if o.settled && !o.Knows(id) && (p.silent || !p.reported) { // it holds nothing
-			o.mentions(nil)
-			o.unclaimed(p)
+			for _, k := range o.contests.ordered() {
+				if k.candidate(p) != nil {
+					o.claims(k, p, claim{Name: k.name})
+				}
+			}
 			delete(o.peers, id)
 		}
 	}

@@ -25,6 +25,7 @@ func newOffice(m *member, last *former, t election.Token) *office {
 	o.takeOver()
 	o.tellsItself()
 	o.allTold()
+	o.notHeld(o.me)
 	o.checkAt = o.now.Add(o.timing.T() / 2)
 	o.settle()
 	o.flushSoon()
