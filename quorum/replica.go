@@ -406,6 +406,15 @@ func (c *replica) current(number uint64) (whole bool) {
 // entries up to there.
 func (c *replica) Applied() (index, chain uint64) { return c.applied, c.roster.Chain }
 
+// Committed returns the index up to which this member knows the log to be committed. It applies that
+// once its disk has recorded it.
+func (c *replica) Committed() uint64 {
+	if c.node == nil {
+		return c.applied
+	}
+	return max(c.applied, c.status().GetCommit())
+}
+
 // Voters returns the voters: two sets while the configuration changes, none while this member
 // belongs to no cluster.
 func (c *replica) Voters() [][]election.ID {

@@ -461,6 +461,7 @@ type leaseholder interface {
 	Lease() (until time.Time, leads bool)
 	Guard() time.Time
 	Applied() (index, chain uint64)
+	Committed() uint64
 	Voters() [][]election.ID
 	Settled() bool
 	Durable(records [][]byte) (term uint64)

@@ -127,7 +127,7 @@ func (c *leaseChecker) tells(w *scene, p *process, a *election.Action) {
 	if until, leads := core.Lease(); !leads || until.Sub(epochOfTime) <= p.clock.at(w.now) {
 		c.fail(w, p, invariant.OneLease, "it leads as %v without a lease", t)
 	}
-	index, _ := core.Applied()
+	index := core.Committed() // what it has proposed itself since its election, it may be about to apply
 	for at := range c.chains {
 		if at > index {
 			c.fail(w, p, invariant.Committed, "it leads as %v knowing the log up to %d, and %d was committed", t, index, at)
