@@ -86,13 +86,18 @@ func Failed(err error) bool {
 	return slices.ContainsFunc(codes, func(code error) bool { return errors.Is(err, code) })
 }
 
+// Full reports whether err means that the file system, or the user's part of it, has no room.
+func Full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // Remedy adds to an error of the file system what to do about it.
 func Remedy(err error) error {
 	todo := ""
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case Full(err):
 		todo = "make room on that file system"
 	case errors.Is(err, syscall.EROFS):
 		todo = "mount that file system writable, and look in the system's log why it is not"

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
@@ -220,7 +219,7 @@ func (l *Log) replace(records [][]byte) error {
 		return fmt.Errorf("%w: %d bytes, and it may take %d", ErrFull, end.at, MaxBytes)
 	}
 	info, err := datadir.Replace(l.path(), content)
-	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && os.Remove(l.reserved()) == nil {
+	if datadir.Full(err) && os.Remove(l.reserved()) == nil {
 		info, err = datadir.Replace(l.path(), content)
 	}
 	if err != nil {
