@@ -13,7 +13,7 @@ import (
 
 // SetHealth reports whether this member is fit to lead: nil, as at first: it is; an
 // error why it is not. Status, events and the log give the text of err as the reason. A member that is
-// not fit gives up leadership, and is no candidate until it is fit again. With [Config].Health the
+// not fit steps down, and is no candidate until it is fit again. With [Config].Health the
 // check has to find it fit, too. SetHealth returns when that is decided here, with ctx's error, or
 // with [ErrClosed].
 func (n *Node) SetHealth(ctx context.Context, err error) error {

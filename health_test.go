@@ -129,7 +129,7 @@ func TestSetHealthGivesTheReason(t *testing.T) {
 	})
 }
 
-// A member whose check fails stays unhealthy when the service reports that it is fit, and the other
+// A member whose check fails is unhealthy also when the service reports that it is fit, and the other
 // way round: both have to find it fit.
 func TestTheCheckAndTheServiceBothFindItFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

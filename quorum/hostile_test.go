@@ -200,7 +200,7 @@ func TestAPromiseThatAnotherStatesIsBounded(t *testing.T) {
 	}
 }
 
-// Two members that bar each other, or whose disks hang while each notes the other's, show each other
+// Two members that bar each other, or with disks that hang while each notes the other's, show each other
 // a few cards, not one for each that arrives.
 func TestCardsAreNotAnsweredWithoutEnd(t *testing.T) {
 	for name, spoil := range map[string]func(c *Core, other uint64){

@@ -25,7 +25,7 @@ type network struct {
 	heard  func(election.Message) // told of all that is sent; may be nil
 	lost   bool                   // nothing that is sent arrives
 	hangs  election.ID            // whose disk ends no write
-	full   election.ID            // whose disk has room for what is appended only
+	full   election.ID            // its disk has room only for what is appended
 }
 
 type arrival struct {

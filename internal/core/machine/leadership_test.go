@@ -32,7 +32,7 @@ func TestALeaderMakesWayForAHigherRankThatStands(t *testing.T) {
 	}
 }
 
-// A leader from which no member receives any more may still lead; once it has said that its time
+// A leader from which no member receives any more may still lead; once it has announced that its time
 // is over, be it late, nothing brings that time back.
 func TestALateResignIsCertain(t *testing.T) {
 	for _, resigns := range []bool{false, true} {

@@ -405,7 +405,7 @@ func TestWhatAFailedDialTookIsSaidOnceMore(t *testing.T) {
 }
 
 // The first link to a member's new process tells that the old one is gone. What the new
-// one says comes right behind on that link: no member claims in between.
+// one sends comes right behind on that link: no member claims in between.
 func TestANewProcessIsHeardBeforeAnybodyClaims(t *testing.T) {
 	m := newMachine(t, "4", func(c *Config) { c.Following = token(3, rank("3")); c.NoPreempt = true })
 	m.Step(start, Event{Kind: Started})

@@ -169,7 +169,7 @@ func TestAnObserverFollowsAndNeverLeads(t *testing.T) {
 	}
 }
 
-// stepAlone steps a member whose disk writes and which no member answers.
+// stepAlone steps a member whose disk writes and that no member answers.
 func stepAlone(m *Machine, now time.Time, ev Event) []Action {
 	todo := slices.Clone(m.Step(now, ev))
 	for i := 0; i < len(todo); i++ {
@@ -312,7 +312,7 @@ func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {
 	}
 }
 
-// said is why a member itself is no candidate.
+// said returns why a member is no candidate, as it reports.
 func said(m *Machine) Eligibility {
 	for _, v := range m.Members() {
 		if v.ID == "2" {

@@ -162,7 +162,7 @@ func TestAnAnswerToAnEarlierLifeIsLate(t *testing.T) {
 	}
 }
 
-// A leadership whose end a member hears of while it follows no member, or another, is not
+// A leadership of which a member receives the end while it follows no member, or another, is not
 // taken up from those who have not heard of it.
 func TestALeadershipThatIsOverIsNotTakenUp(t *testing.T) {
 	over := token(4, rank("1"))
@@ -279,7 +279,7 @@ func TestTheContestAwaitsWhatIsSaidAgain(t *testing.T) {
 }
 
 // A member that has asked a higher one in vain whether it is a candidate asks the others once
-// more who leads before it claims: the higher one may lead, and their reports of that are old.
+// more for the leader before it claims: the higher one may lead, and their reports of that are old.
 func TestWhoAsksAHigherMemberInVainAsksTheOthers(t *testing.T) {
 	m := follow(t, "3")
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})

@@ -314,7 +314,7 @@ func TestWhatOneStepDidIsShownWithBoth(t *testing.T) {
 	}
 }
 
-// Why a leadership ended is said once.
+// Why a leadership ended is shown once.
 func TestACauseIsNotRepeated(t *testing.T) {
 	b := open(t, browser(t), "http://"+cluster(t, "1")["1"].http+"/?lang=en")
 	for why, want := range map[string]string{"resigned": "it resigned", "it hands over to 3": "it resigned (it hands over to 3)"} {
