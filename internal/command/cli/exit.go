@@ -147,6 +147,7 @@ func RefuseTopics(root *cobra.Command) {
 // line, as JSON with --json; it waits for that at most [LastWords].
 func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {
 	root.SetArgs(args)
+	boundTimes(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return Done
@@ -231,6 +232,40 @@ var values = map[string]string{
 	"uint64":   "give a whole number, 0 or more",
 }
 
+// MaxTime is the longest time that a flag may have: sums and small multiples of times must not
+// overflow, which they do after 292 years.
+const MaxTime = 10 * 365 * 24 * time.Hour
+
+var errTooLong = fmt.Errorf("too long: give at most %.0fh", MaxTime.Hours())
+
+// boundTimes makes all flags of cmd, and of the commands below it, refuse a time above [MaxTime].
+func boundTimes(cmd *cobra.Command) {
+	bound := func(f *pflag.Flag) {
+		if _, done := f.Value.(boundedTime); f.Value.Type() != "duration" || done {
+			return
+		}
+		f.Value = boundedTime{f.Value}
+		if f.DefValue == "0s" {
+			f.DefValue = "0" // pflag's help leaves it out
+		}
+	}
+	cmd.PersistentFlags().VisitAll(bound)
+	cmd.Flags().VisitAll(bound)
+	for _, sub := range cmd.Commands() {
+		boundTimes(sub)
+	}
+}
+
+// boundedTime is a flag's time of at most [MaxTime].
+type boundedTime struct{ pflag.Value }
+
+func (b boundedTime) Set(text string) error {
+	if d, err := time.ParseDuration(text); err == nil && d.Abs() > MaxTime {
+		return errTooLong
+	}
+	return b.Value.Set(text)
+}
+
 var number = regexp.MustCompile(`[0-9]+`)
 
 // badValue rewords a parser's error for the user.
@@ -241,7 +276,7 @@ func badValue(v pflag.Value, given string, err error) error {
 	case !ours:
 		return err
 	case v.Type() == "duration" && notTime == nil: // but the number is too high
-		return errors.New("too long: give a shorter time, such as 150ms")
+		return errTooLong
 	case errors.Is(err, strconv.ErrRange):
 		return errors.New("out of range: " + want + " nearer to 0")
 	}

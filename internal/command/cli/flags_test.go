@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -31,6 +32,27 @@ func TestTextsOfTheLibraryNameFlags(t *testing.T) {
 			if !strings.Contains(written.String(), want) {
 				t.Errorf("%s: no %q in %s", form, want, written.String())
 			}
+		}
+	}
+}
+
+// A time that would overflow once it is added to another is refused, in all commands and from all
+// sources.
+func TestTimesAreBounded(t *testing.T) {
+	for text, want := range map[string]bool{"87600h": true, "-87600h": true, "87600h1s": false, "-87600h1s": false, "2562047h": false} {
+		var grace time.Duration
+		root := &cobra.Command{Use: "root", SilenceErrors: true, SilenceUsage: true}
+		sub := &cobra.Command{Use: "sub", Run: func(*cobra.Command, []string) {}}
+		sub.Flags().DurationVar(&grace, "grace", 0, "`DURATION` of it")
+		root.AddCommand(sub)
+		root.SetFlagErrorFunc(FlagError)
+		var errs strings.Builder
+		code := Execute(t.Context(), root, []string{"sub", "--grace=" + text}, &errs)
+		if given, _ := time.ParseDuration(text); (code == Done) != want || want && grace != given {
+			t.Errorf("%s: exit code %d, %v: %s", text, code, grace, &errs)
+		}
+		if !want && !strings.Contains(errs.String(), "give at most 87600h") {
+			t.Errorf("%s: the error does not name the bound: %s", text, &errs)
 		}
 	}
 }
