@@ -129,6 +129,12 @@ func (p *parser) oneOf(choices ...string) string {
 	return w.text
 }
 
+// maxTime is how long a scenario may last, and so each of its times: a day of five members
+// takes half a minute of a processor.
+const maxTime = 24 * time.Hour
+
+// duration reads a time from lowest to [maxTime]. If lowest is negative, it is from lowest to
+// -lowest.
 func (p *parser) duration(what string, lowest time.Duration) time.Duration {
 	w, ok := p.next(what + ", such as 150ms")
 	if !ok {
@@ -143,6 +149,8 @@ func (p *parser) duration(what string, lowest time.Duration) time.Duration {
 		p.fault(w.col, "expected %s above 0, found %v", what, d)
 	} else if d < lowest {
 		p.fault(w.col, "expected %s of at least %v, found %v", what, lowest, d)
+	} else if highest := max(maxTime, -lowest); d > highest {
+		p.fault(w.col, "expected %s of at most %v, found %v", what, highest, d)
 	}
 	return d
 }

@@ -68,7 +68,9 @@ func (c *Preconditions) Take(s Step) error {
 	}
 	switch s.Do {
 	case Run:
-		c.now += s.For
+		if c.now += s.For; c.now > maxTime {
+			return fmt.Errorf("expected a scenario of at most %v, found %v", maxTime, c.now)
+		}
 	case At:
 		if s.For < c.now {
 			return fmt.Errorf("expected a time of at least %v: it is later than %v by now, and time does not run backwards", c.now, s.For)

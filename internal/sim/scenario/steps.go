@@ -21,7 +21,7 @@ type form struct {
 
 // steps are all lines after the settings, except "end".
 var steps = []form{
-	{verb: Run, operands: ops(duration("a time", 0)), only: automatic, does: "let time pass"},
+	{verb: Run, operands: ops(duration("a time", 0)), only: automatic, does: "let time pass; all together at most 24h"},
 	{verb: At, operands: ops(duration("a time since the start", 0), operand{form: "[STEP]"}), only: automatic, does: "let time pass until then, counted from the start"},
 	{verb: repeat, operands: ops(operand{form: "N … end"}), does: "the steps between, N times"},
 

@@ -11,6 +11,8 @@ const forms = {
   'expected %s, such as 150ms, found %q': 'se esperaba $1, como 150ms, no $2',
   'expected %s above 0, found %v': 'se esperaba $1 mayor que 0, no $2',
   'expected %s of at least %v, found %v': 'se esperaba $1 de $2 como mínimo, no $3',
+  'expected %s of at most %v, found %v': 'se esperaba $1 de $2 como máximo, no $3',
+  'expected a scenario of at most %v, found %v': 'se esperaba un escenario de $1 como máximo, y dura $2',
   'expected a range from a lower integer to a higher one, such as 1..50, found %q': 'se esperaba un rango de un entero menor a uno mayor, como 1..50, no $1',
   'expected %s of at least %v, found %v: time does not run backwards': 'se esperaba $1 de $2 como mínimo, no $3: el tiempo no retrocede',
   'expected %s from %d to %d, found %q': 'se esperaba $1, de $2 a $3, no $4',
