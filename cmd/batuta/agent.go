@@ -149,6 +149,7 @@ type agentRun struct {
 
 	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began; nil: it is not printed
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
+	fit   reports                        // on the member's health
 	job   *job                           // what "batuta run" runs; nil: nothing
 	book  *jobs.Book                     // what is known of jobs
 
@@ -225,6 +226,7 @@ func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) 
 		return err
 	}
 	a.watch(a.node)
+	a.fit.node = a.node
 	a.book = a.job.book()
 	a.book.Begin(a.node, config.Meta)
 	go a.node.Run(ctx) // wait sees its end
@@ -247,7 +249,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 			}
 		}
 		a.address = cli.Shown(operating)
-		server = api.NewServer(jobs.Node{Node: a.node, Book: a.book}, a.address, version(), a.log, apiNames(a.flags.httpHosts, a.flags.http, a.flags.security.httpAdvertise)...)
+		server = api.NewServer(byClients{jobs.Node{Node: a.node, Book: a.book}, &a.fit}, a.address, version(), a.log, apiNames(a.flags.httpHosts, a.flags.http, a.flags.security.httpAdvertise)...)
 		server.Authorize(a.tokens)
 		server.Expose(exposition.Handler)
 		server.Reserve(a.job.has)

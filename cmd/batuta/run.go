@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -268,7 +269,7 @@ func (j *job) prepare(a *agentRun) error {
 	if err == nil && j.election.name == "" {
 		a.guard = r.Guard()
 	}
-	j.begin = func(ctx context.Context, node *batuta.Node) error { return r.Run(ctx, j.election.node(node)) }
+	j.begin = func(ctx context.Context, node *batuta.Node) error { return r.Run(ctx, j.election.node(node, &a.fit)) }
 	return err
 }
 
@@ -411,13 +412,48 @@ func manyElections(flag string, f *agentFlags) error {
 	return nil
 }
 
+// reports are on the health of a member. Its command and the clients of its API each end only what they
+// have reported.
+type reports struct {
+	node            *batuta.Node
+	mu              sync.Mutex
+	command, client error // nil: it is healthy
+}
+
+func (r *reports) set(ctx context.Context, by *error, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*by = err
+	return r.node.SetHealth(ctx, cmp.Or(r.command, r.client))
+}
+
+// byCommand is a node whose health its command reports.
+type byCommand struct {
+	*batuta.Node
+	fit *reports
+}
+
+func (w byCommand) SetHealth(ctx context.Context, err error) error {
+	return w.fit.set(ctx, &w.fit.command, err)
+}
+
+// byClients is a node whose health the clients of its API report.
+type byClients struct {
+	jobs.Node
+	fit *reports
+}
+
+func (a byClients) SetHealth(ctx context.Context, err error) error {
+	return a.fit.set(ctx, &a.fit.client, err)
+}
+
 // ownElection is the name of the cluster's own election.
 const ownElection = "default"
 
 // node is what the command runs on.
-func (r *runElection) node(n *batuta.Node) runner.Node {
+func (r *runElection) node(n *batuta.Node, fit *reports) runner.Node {
 	if r == nil || r.name == "" {
-		return n
+		return byCommand{n, fit}
 	}
 	how := []batuta.ElectionOption{batuta.Weight(r.weight), batuta.Seats(r.seats)}
 	if r.prefer {

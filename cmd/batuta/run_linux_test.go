@@ -377,3 +377,39 @@ func TestRunLetsAnotherTry(t *testing.T) {
 		tried[leaderOf(c.Next())] = true
 	}
 }
+
+// What a client reports of a member during the pause after a failed command holds after the pause, too.
+func TestAClientsReportOutlivesThePauseOfRun(t *testing.T) {
+	c := newCrew(t, 1, nil)
+	failed, again := filepath.Join(t.TempDir(), "failed"), filepath.Join(t.TempDir(), "again")
+	c.command = []string{"sh", "-c", "test -e " + failed + " && exec touch " + again + "; touch " + failed + "; exit 1"}
+	c.start("1")
+	put := func(body string) {
+		t.Helper()
+		req, _ := http.NewRequest(http.MethodPut, "http://"+c.http["1"]+"/v1/health", strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status)
+		}
+	}
+	exists := func(file string) bool { _, err := os.Stat(file); return err == nil }
+	for end := time.Now().Add(runtest.Patience); !exists(failed); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the command was not run")
+		}
+	}
+	put(`{"healthy":false,"why":"its disk is replaced"}`)
+	time.Sleep(4 * time.Second) // the pause is a second, and then it would lead
+	if exists(again) {
+		t.Fatal("the command runs on a member that a client reports as unhealthy")
+	}
+	put(`{"healthy":true}`)
+	if code := c.ends("1"); code != cli.Done || !exists(again) {
+		t.Errorf("exit code %d; the command ran again: %v", code, exists(again))
+	}
+}
