@@ -19,6 +19,7 @@
 package batutatest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,7 @@ type Cluster struct {
 	disks   map[batuta.ID]*disk
 	joins   map[batuta.ID]bool // members on no list
 	nodes   map[batuta.ID]*batuta.Node
+	ended   map[batuta.ID]*batuta.Node // of members that do not run any more
 	frozen  map[batuta.ID]bool
 	apart   [][2]batuta.ID // links that are cut
 	dir     string
@@ -64,7 +66,7 @@ func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 		t.Fatalf("batutatest.New with %d members and %d changes: give at least one member, and no nil function", n, len(change))
 	}
 	c := &Cluster{t: t, network: memnet.New(), change: change, hosts: map[batuta.ID]*memnet.Host{},
-		disks: map[batuta.ID]*disk{}, joins: map[batuta.ID]bool{}, nodes: map[batuta.ID]*batuta.Node{},
+		disks: map[batuta.ID]*disk{}, joins: map[batuta.ID]bool{}, nodes: map[batuta.ID]*batuta.Node{}, ended: map[batuta.ID]*batuta.Node{},
 		frozen: map[batuta.ID]bool{}, dir: t.TempDir()}
 	for range n {
 		c.seat()
@@ -168,12 +170,17 @@ func (c *Cluster) StartAll() {
 	}
 }
 
-// Node returns a running member; nil: it does not run, such as after [Cluster.Kill], and its methods
-// panic. An id that the cluster does not have fails the test.
+// Node returns the node of a member. After [Cluster.Kill] or [Cluster.Stop] it is the one that has
+// ended, with methods that return [batuta.ErrClosed], until [Cluster.Start] starts another. A member
+// that was never started fails the test.
 func (c *Cluster) Node(id batuta.ID) *batuta.Node {
 	c.t.Helper()
 	c.index(id)
-	return c.nodes[id]
+	n := cmp.Or(c.nodes[id], c.ended[id])
+	if n == nil {
+		c.t.Fatalf("member %s was not started: call Start or StartAll first", id)
+	}
+	return n
 }
 
 // Kill ends a member as kill -9 does: it sends nothing, and its connections end. Work under
@@ -251,6 +258,7 @@ func (c *Cluster) running(id batuta.ID) {
 func (c *Cluster) end(id batuta.ID) {
 	n := c.nodes[id]
 	delete(c.nodes, id)
+	c.ended[id] = n
 	if err := n.Shutdown(context.Background()); err != nil { // a test that hangs shows the work that does not end
 		c.t.Logf("member %s: %v", id, err)
 	}

@@ -2,6 +2,7 @@ package batutatest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -101,6 +102,7 @@ func TestMistakes(t *testing.T) {
 		"a freeze of nobody":   func(t testing.TB) { batutatest.New(t, 2).Freeze("2") },
 		"a thaw of the awake":  func(t testing.TB) { c := batutatest.New(t, 1); c.Start("1"); c.Thaw("1") },
 		"a node of nobody":     func(t testing.TB) { batutatest.New(t, 1).Node("2") },
+		"a node not started":   func(t testing.TB) { batutatest.New(t, 1).Node("1") },
 		"frozen twice":         func(t testing.TB) { frozen(t).Freeze("1") },
 		"a stop of the frozen": func(t testing.TB) { frozen(t).Stop("1") },
 	} {
@@ -112,6 +114,27 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: the test goes on", what)
 		}
 	}
+}
+
+// The node of a member that was killed reports that it has ended.
+func TestANodeThatWasKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 2)
+		c.StartAll()
+		c.Agree("2")
+		c.Kill("2")
+		err := c.Node("2").Lead(t.Context(), func(context.Context, batuta.Leadership) error { return nil })
+		if !errors.Is(err, batuta.ErrClosed) {
+			t.Errorf("Lead: %v", err)
+		}
+		if v := c.Node("2").Leader(); c.Node("2").IsLeader() || v.Defined() {
+			t.Errorf("it follows %v", v)
+		}
+		if again := c.Start("2"); c.Node("2") != again {
+			t.Error("the node is not that of the second start")
+		}
+		c.Agree("2")
+	})
 }
 
 // frozen makes a cluster of one member, which is frozen.
