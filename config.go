@@ -354,8 +354,8 @@ func plainAddress(addr string) string {
 // check, and a service reports its health by [Node.SetHealth].
 //
 // A node counts as unhealthy until Rise checks have succeeded. A check that does not return within
-// Timeout has failed; the next begins only once it has returned. A panic of Check is not recovered: it
-// ends the process, as in any goroutine, and another member then leads.
+// Timeout has failed; the next begins only once it has returned. A panic of Check
+// ends the process, as in any goroutine, and names the member. Another member then leads.
 type Health struct {
 	Check   func(ctx context.Context) error // why this member is not fit to lead; nil: it is. ctx ends after Timeout
 	Every   time.Duration                   // between the end of a check and the next; default 1 s, at least [MinTime]

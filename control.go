@@ -27,6 +27,7 @@ func (n *Node) SetHealth(ctx context.Context, err error) error {
 type checkup struct {
 	Health
 	bounded[struct{}]
+	id     ID
 	log    *slog.Logger
 	report func(context.Context, error) error
 	fit    bool   // until it has succeeded a member counts as unhealthy: it must not lead unfit, be it for a moment
@@ -90,8 +91,18 @@ const checkGrace = 200 * time.Millisecond
 
 // check runs one check, unless the last has not returned yet.
 func (c *checkup) check(ctx context.Context) error {
-	_, err := c.call(ctx, "the check", c.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.Check(ctx) })
+	_, err := c.call(ctx, "the check", c.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.named(ctx) })
 	return err
+}
+
+// named calls Check. A panic goes on, as in any goroutine of the service, and names the member.
+func (c *checkup) named(ctx context.Context) error {
+	defer func() {
+		if cause := recover(); cause != nil {
+			panic(fmt.Errorf("batuta: Health.Check of member %s panics: %v", c.id, cause))
+		}
+	}()
+	return c.Check(ctx)
 }
 
 // bounded calls a function of the service, one call at a time, and waits no longer than a timeout.

@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +15,17 @@ import (
 
 	"github.com/batuta-dev/batuta/election/bully"
 )
+
+// A check that panics ends the process, and the panic names the member.
+func TestAPanicOfACheckNamesTheMember(t *testing.T) {
+	c := checkup{Health: Health{Check: func(context.Context) error { panic("no pool") }}, id: "3"}
+	defer func() {
+		if got := fmt.Sprint(recover()); got != "batuta: Health.Check of member 3 panics: no pool" {
+			t.Errorf("the panic is %q", got)
+		}
+	}()
+	c.named(t.Context())
+}
 
 // A member is unhealthy after Fall checks in a row that fail, and healthy after Rise that succeed.
 func TestHealthHasHysteresis(t *testing.T) {

@@ -45,7 +45,7 @@ func (n *Node) loop() {
 	if n.cfg.Health.Check != nil {
 		n.stance.checked = errUnchecked
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
-		c := checkup{Health: n.cfg.Health.withDefaults(), log: n.cfg.Logger, report: func(ctx context.Context, err error) error {
+		c := checkup{Health: n.cfg.Health.withDefaults(), id: n.id, log: n.cfg.Logger, report: func(ctx context.Context, err error) error {
 			return n.call(ctx, func() {
 				n.stance.checked = err
 				n.stance.judge()
