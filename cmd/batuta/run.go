@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -557,7 +558,14 @@ func newHoldAddressCommand(e cli.Env) *cobra.Command {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2) // not for it
-		return holdAddress(ctx, e, dev, args)
+		err := holdAddress(ctx, e, dev, args)
+		stop()
+		if err == nil { // a signal: exit code 0 would end batuta, which hands over instead if it has sent none
+			syscall.Kill(os.Getpid(), syscall.SIGTERM)
+			time.Sleep(lastTime)
+			err = errors.New("ended by a signal")
+		}
+		return err
 	}
 	return cmd
 }

@@ -299,6 +299,9 @@ func TestAFloatingAddress(t *testing.T) {
 	leader().process.cmd.Process.Signal(syscall.SIGTERM)
 	l.moved("SIGTERM", 2, n, clients...)
 	back()
+	l.signal(3, "hold-address", syscall.SIGTERM)
+	l.moved("SIGTERM to the process that holds the address", 2, n, clients...)
+	l.moved("its member is a candidate again", 3, n, clients...)
 	leader().process.cmd.Process.Kill()
 	l.moved("kill -9", 2, n, clients...)
 	if !fulltest.Enabled() {
