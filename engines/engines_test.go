@@ -227,6 +227,60 @@ func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
+// A candidate that can read the record, and not write it, reports why, and logs it once.
+func TestAClaimThatFailsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := &line{memory: newMemory(), deny: errors.New("there is no table of epochs")}
+		e, err := engines.Start(t.Context(), l, engines.Config{ID: "1", StandAlways: true, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		for range 1000 {
+			time.Sleep(617 * time.Millisecond)
+			if why := statusOf(e).StandingWhy; !strings.Contains(why, "no table of epochs") {
+				t.Fatalf("the status has %q", why)
+			}
+		}
+		l.mu.Lock()
+		l.deny = nil
+		l.mu.Unlock()
+		leads(t, e)
+		e.Close()
+		if text := out.String(); strings.Count(text, "no table of epochs") != 1 || strings.Count(text, "answers again") != 1 {
+			t.Errorf("the log has:\n%s", text)
+		}
+	})
+}
+
+// The engine loses the record of a leader, as an empty server does that takes the place of the last one. A candidate that
+// has seen the record waits until that leadership is over.
+func TestTheRecordOfALeaderIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		one := &line{memory: m}
+		a := start(t, one, engines.Config{ID: "1", StandAlways: true})
+		defer a.Close()
+		leads(t, a)
+		b := start(t, &line{memory: m}, engines.Config{ID: "2", StandAlways: true})
+		defer b.Close()
+		time.Sleep(time.Minute)
+		one.sever() // this leader does not learn of it
+		m.mu.Lock()
+		m.put(engines.Record{})
+		m.mu.Unlock()
+		lost := time.Now()
+		leads(t, b)
+		if a.IsLeader() {
+			t.Errorf("the other leads after %v, and the first leads still", time.Since(lost))
+		}
+		if d := time.Since(lost); d < engines.DefaultLease || d > engines.DefaultLease+time.Second {
+			t.Errorf("the other leads after %v", d)
+		}
+	})
+}
+
 // Lead without a function is refused at once, not when this candidate first leads.
 func TestLeadWithoutWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

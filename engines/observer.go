@@ -11,11 +11,15 @@ type observer struct {
 	seen  Record
 	since time.Time // when it was first seen as it is; zero: nothing was seen yet
 	harm  bool      // it was damaged when last read, so that it may have changed since
+	until time.Time // until then a holder may lead with a record that the engine has lost
 }
 
 func (o *observer) see(r Record, now time.Time) {
 	if o.since.IsZero() || r.Version != o.seen.Version {
 		o.since = now
+	}
+	if o.seen.held() && !r.held() && !r.Resigned && r.Epoch < o.seen.Epoch {
+		o.until = now.Add(o.seen.Lasts)
 	}
 	o.seen, o.harm = r, false
 }
@@ -27,11 +31,14 @@ func (o *observer) expired(now time.Time) bool {
 
 // free reports whether the record may be claimed.
 func (o *observer) free(now time.Time) bool {
-	return !o.since.IsZero() && !o.harm && (!o.seen.held() || o.expired(now))
+	return !o.since.IsZero() && !o.harm && !now.Before(o.until) && (!o.seen.held() || o.expired(now))
 }
 
-// rest is how long until the record may be claimed, if it is held.
+// rest is how long until the record may be claimed, if that takes time.
 func (o *observer) rest(now time.Time) (time.Duration, bool) {
+	if now.Before(o.until) {
+		return o.until.Sub(now), true
+	}
 	if o.since.IsZero() || !o.seen.held() || o.expired(now) {
 		return 0, false
 	}

@@ -14,7 +14,7 @@ type trouble struct {
 	logged time.Time // when the last refusal was logged
 }
 
-// deniedAgain is the time between two log lines about a refusal. It is also for how long the refusal of a claim, a renewal
+// deniedAgain is the time between two log lines about a refusal. It is also for how long the failure of a claim, a renewal
 // or a release remains in the status while the record can be read.
 const deniedAgain = time.Minute
 
@@ -27,7 +27,7 @@ func (e *Election) note(what call, err error) {
 		err = nil
 	}
 	t, now := &e.trouble, time.Now()
-	switch denied := errors.Is(t.err, ErrDenied); {
+	switch {
 	case errors.Is(err, ErrDenied):
 		if t.logged.IsZero() || now.Sub(t.logged) >= deniedAgain {
 			t.logged = now
@@ -37,8 +37,8 @@ func (e *Election) note(what call, err error) {
 		e.cfg.Logger.Warn("the record cannot be used", "engine", e.engine.Name(), "error", err)
 	case err != nil && t.err == nil:
 		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
-	case err == nil && denied && what == callLook && t.of != callLook && now.Sub(t.at) < deniedAgain:
-		return // to read is allowed, to write is not
+	case err == nil && t.err != nil && what == callLook && t.of != callLook && now.Sub(t.at) < deniedAgain:
+		return // the record can be read, and not written
 	case err == nil && what != callLook && errors.Is(t.err, ErrDamaged):
 		return // an engine that writes over a version does not read the rest
 	case err == nil && t.err != nil:

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -44,13 +45,14 @@ var Schema = []string{
 type Engine struct {
 	db   *sql.DB
 	name string
+	seen atomic.Uint64 // the highest epoch of the election that was read or claimed
 }
 
 // New returns the engine of the election of that name, for a single candidate. The pool remains the caller's, and must be
 // closed after the [engines.Election] only. It must lead to a single server that takes writes, with autocommit. If its
 // address can come to lead to a different server, limit the life of its connections ([sql.DB.SetConnMaxLifetime], such as
 // a minute): a pool keeps connections to a server that has become read-only.
-func New(db *sql.DB, name string) *Engine { return &Engine{db, name} }
+func New(db *sql.DB, name string) *Engine { return &Engine{db: db, name: name} }
 
 // Fence returns [engines.ErrTaken] unless the leadership of that token holds the election of that name. No candidate can
 // claim it before tx ends. The leader's own renewals wait for that too, so keep the transaction short.
@@ -86,7 +88,7 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	switch {
 	case coded(err, noTable):
 		if err := e.create(ctx); err != nil {
-			return engines.Record{}, fmt.Errorf("the tables batuta_elections and batuta_epochs are missing, and cannot be made: %w", err)
+			return engines.Record{}, err
 		}
 		return e.Look(ctx)
 	case err != nil:
@@ -103,13 +105,23 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		return engines.Record{Version: none}, nil
 	}
 	r := engines.Record{ID: batuta.ID(id.String), Address: address.String, Process: process.String, Epoch: uint64(epoch.Int64), Version: version(epoch.Int64, beat.Int64), Resigned: resigned.Bool}
-	return record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts.Int64)
+	r, err = record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts.Int64)
+	if err == nil {
+		e.note(r.Epoch)
+	}
+	return r, err
+}
+
+// note raises the highest epoch that was read or claimed.
+func (e *Engine) note(epoch uint64) {
+	for last := e.seen.Load(); epoch > last && !e.seen.CompareAndSwap(last, epoch); last = e.seen.Load() {
+	}
 }
 
 func (e *Engine) create(ctx context.Context) error {
 	for _, statement := range Schema {
 		if _, err := e.db.ExecContext(ctx, statement); err != nil {
-			return e.explain(err)
+			return fmt.Errorf("the tables batuta_elections and batuta_epochs are missing, and cannot be made: %w", e.explain(err))
 		}
 	}
 	return nil
@@ -123,8 +135,15 @@ func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
 
 // Claim implements [engines.Engine].
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
-	// A number that is taken, and then not used, is missing from the epochs. That does no harm.
-	taken, err := e.db.ExecContext(ctx, `UPDATE batuta_epochs SET epoch = LAST_INSERT_ID(epoch + 1) WHERE one = 1`)
+	// A number that is taken, and then not used, is missing from the epochs. That does no harm. A server that has lost its
+	// tables counts on from what this candidate has read.
+	taken, err := e.db.ExecContext(ctx, `UPDATE batuta_epochs SET epoch = LAST_INSERT_ID(GREATEST(epoch, ?) + 1) WHERE one = 1`, int64(max(seen.Epoch, e.seen.Load())))
+	if coded(err, noTable) {
+		if err := e.create(ctx); err != nil {
+			return engines.Record{}, err
+		}
+		return e.Claim(ctx, seen, mine)
+	}
 	if err != nil {
 		return engines.Record{}, e.explain(err)
 	}
@@ -144,7 +163,6 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 	if _, err := fmt.Sscanf(seen.Version, "%d.%d", &before, &beat); err != nil {
 		return engines.Record{}, err
 	}
-	epoch = max(epoch, before+1)
 	return e.swap(ctx, mine, epoch, `UPDATE batuta_elections SET holder = ?, address = ?, process = ?, epoch = ?, beat = 0, lasts_ms = ?, resigned = FALSE
 		WHERE name = ? AND epoch = ? AND beat = ?`, []byte(mine.ID), []byte(mine.Address), []byte(mine.Process), epoch, lasts, []byte(e.name), before, beat)
 }
@@ -190,6 +208,7 @@ func (e *Engine) swap(ctx context.Context, mine engines.Record, epoch int64, sta
 	if rows, err := done.RowsAffected(); err != nil || rows == 0 {
 		return engines.Record{}, cmp.Or(err, engines.ErrTaken)
 	}
+	e.note(uint64(epoch))
 	mine.Epoch, mine.Version = uint64(epoch), version(epoch, 0)
 	return mine, nil
 }
@@ -200,8 +219,8 @@ const (
 	noTable   = 1146
 )
 
-// denials are those for a user, a password or a right.
-var denials = []uint16{1044, 1045, 1142, 1143, 1227, 1698}
+// denials are those for a right.
+var denials = []uint16{1044, 1142, 1143, 1227}
 
 func coded(err error, numbers ...uint16) bool {
 	said, ok := errors.AsType[*driver.MySQLError](err)
@@ -209,6 +228,9 @@ func coded(err error, numbers ...uint16) bool {
 }
 
 func (e *Engine) explain(err error) error {
+	if coded(err, 1045, 1698) {
+		return engines.Denied("MySQL refuses the user or the password: %w", err)
+	}
 	if coded(err, denials...) {
 		return engines.Denied("MySQL refuses: %w; a candidate needs SELECT, INSERT and UPDATE on batuta_elections and batuta_epochs", err)
 	}

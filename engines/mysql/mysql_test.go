@@ -59,6 +59,31 @@ func TestFence(t *testing.T) {
 	enginetest.Leads(t, second, e)
 }
 
+// A server that has lost its tables, as an empty one that takes its place, has epochs above those that a candidate has read.
+// The table of epochs is made again when only it is missing.
+func TestTheTablesAreMissing(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeMySQL(t)
+	db := enginetest.DialMySQL(t, s.Addr)
+	e := start(t, s.Addr, "x")
+	last := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+	for range 3 {
+		if err := e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last = enginetest.Leads(t, last, e).Leader().Token
+	}
+	for _, tables := range []string{"batuta_elections", "batuta_epochs, batuta_elections", "batuta_epochs"} {
+		if _, err := db.ExecContext(t.Context(), "DROP TABLE "+tables); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last = enginetest.Leads(t, last, e).Leader().Token
+	}
+}
+
 // Damaged records are refused.
 func TestDamage(t *testing.T) {
 	t.Parallel()
