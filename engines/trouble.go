@@ -14,8 +14,8 @@ type trouble struct {
 	logged time.Time // when the last refusal was logged
 }
 
-// deniedAgain is the time between two log lines about a refusal. It is also for how long the failure of a claim, a renewal
-// or a release remains in the status while the record can be read.
+// deniedAgain is the time between two log lines about a refusal. It is also for how long the refusal of a claim, a renewal
+// or a release remains in the status while the record can be read; any other failure remains for a lease.
 const deniedAgain = time.Minute
 
 // note logs when the engine stops answering or refuses access, and when it answers again.
@@ -27,6 +27,10 @@ func (e *Election) note(what call, err error) {
 		err = nil
 	}
 	t, now := &e.trouble, time.Now()
+	remains := e.cfg.Lease
+	if errors.Is(t.err, ErrDenied) {
+		remains = deniedAgain
+	}
 	switch {
 	case errors.Is(err, ErrDenied):
 		if t.logged.IsZero() || now.Sub(t.logged) >= deniedAgain {
@@ -37,7 +41,7 @@ func (e *Election) note(what call, err error) {
 		e.cfg.Logger.Warn("the record cannot be used", "engine", e.engine.Name(), "error", err)
 	case err != nil && t.err == nil:
 		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
-	case err == nil && t.err != nil && what == callLook && t.of != callLook && now.Sub(t.at) < deniedAgain:
+	case err == nil && t.err != nil && what == callLook && t.of != callLook && now.Sub(t.at) < remains:
 		return // the record can be read, and not written
 	case err == nil && what != callLook && errors.Is(t.err, ErrDamaged):
 		return // an engine that writes over a version does not read the rest

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -45,7 +44,7 @@ var Schema = []string{
 type Engine struct {
 	db   *sql.DB
 	name string
-	seen atomic.Uint64 // the highest epoch of the election that was read or claimed
+	seen record.Highest
 }
 
 // New returns the engine of the election of that name, for a single candidate. The pool remains the caller's, and must be
@@ -107,15 +106,9 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	r := engines.Record{ID: batuta.ID(id.String), Address: address.String, Process: process.String, Epoch: uint64(epoch.Int64), Version: version(epoch.Int64, beat.Int64), Resigned: resigned.Bool}
 	r, err = record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts.Int64)
 	if err == nil {
-		e.note(r.Epoch)
+		e.seen.Note(r.Epoch)
 	}
 	return r, err
-}
-
-// note raises the highest epoch that was read or claimed.
-func (e *Engine) note(epoch uint64) {
-	for last := e.seen.Load(); epoch > last && !e.seen.CompareAndSwap(last, epoch); last = e.seen.Load() {
-	}
 }
 
 func (e *Engine) create(ctx context.Context) error {
@@ -208,7 +201,7 @@ func (e *Engine) swap(ctx context.Context, mine engines.Record, epoch int64, sta
 	if rows, err := done.RowsAffected(); err != nil || rows == 0 {
 		return engines.Record{}, cmp.Or(err, engines.ErrTaken)
 	}
-	e.note(uint64(epoch))
+	e.seen.Note(uint64(epoch))
 	mine.Epoch, mine.Version = uint64(epoch), version(epoch, 0)
 	return mine, nil
 }

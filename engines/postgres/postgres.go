@@ -44,6 +44,7 @@ type Engine struct {
 	pool     *pgxpool.Pool
 	name     string
 	listener chan *pgx.Conn // holds the connection that listens; nil in it: there is none
+	seen     record.Highest
 }
 
 // New returns the engine of the election of that name, for a single candidate. The pool remains the caller's, and must be
@@ -86,9 +87,9 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return engines.Record{Version: none}, nil
-	case coded(err, "42P01"): // no such table
+	case coded(err, noRelation):
 		if err := e.create(ctx); err != nil {
-			return engines.Record{}, fmt.Errorf("the table batuta_elections is missing, and cannot be made: %w", err)
+			return engines.Record{}, err
 		}
 		return engines.Record{Version: none}, nil
 	case err != nil:
@@ -97,17 +98,27 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		return engines.Record{}, errors.New("this server is a standby: elections need the one that takes writes; connect with target_session_attrs=read-write")
 	}
 	r.ID, r.Epoch, r.Version = batuta.ID(id), uint64(epoch), version(epoch, beat)
-	return record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts)
+	r, err = record.Check(fmt.Sprintf("row %q of batuta_elections", e.name), r, lasts)
+	if err == nil {
+		e.seen.Note(r.Epoch)
+	}
+	return r, err
 }
 
-// create makes the table; a different candidate may do so at this moment.
+// create makes the table and the sequence; a different candidate may do so at this moment.
 func (e *Engine) create(ctx context.Context) error {
 	_, err := e.pool.Exec(ctx, Schema)
 	if coded(err, "23505") || coded(err, "42P07") || coded(err, "42710") {
 		return nil
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("the table batuta_elections or the sequence batuta_epochs is missing, and cannot be made: %w", err)
+	}
+	return nil
 }
+
+// noRelation is the code for a table or sequence that does not exist.
+const noRelation = "42P01"
 
 func coded(err error, code string) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
@@ -119,7 +130,7 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 	const row = `holder = $2, address = $3, process = $4, lasts_ms = $5, resigned = false`
 	values := []any{e.name, string(mine.ID), mine.Address, mine.Process, max(mine.Lasts.Milliseconds(), 1)}
 	statement := `INSERT INTO batuta_elections (name, holder, address, process, lasts_ms, resigned, beat, epoch)
-		VALUES ($1, $2, $3, $4, $5, false, 0, nextval('batuta_epochs')) ON CONFLICT DO NOTHING RETURNING epoch, beat`
+		VALUES ($1, $2, $3, $4, $5, false, 0, greatest(nextval('batuta_epochs'), $6::bigint + 1)) ON CONFLICT DO NOTHING RETURNING epoch, beat`
 	if seen.Version != none {
 		var epoch, beat int64
 		if _, err := fmt.Sscanf(seen.Version, "%d.%d", &epoch, &beat); err != nil {
@@ -128,8 +139,18 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 		statement = `UPDATE batuta_elections SET ` + row + `, beat = 0, epoch = greatest(nextval('batuta_epochs'), epoch + 1)
 			WHERE name = $1 AND epoch = $6 AND beat = $7 RETURNING epoch, beat`
 		values = append(values, epoch, beat)
+	} else {
+		values = append(values, int64(e.seen.Load()))
 	}
-	return e.swap(ctx, mine, true, statement, values...)
+	r, err := e.swap(ctx, mine, true, statement, values...)
+	if coded(err, noRelation) {
+		if err := e.create(ctx); err != nil {
+			return engines.Record{}, err
+		}
+		return e.Claim(ctx, seen, mine)
+	}
+	e.seen.Note(r.Epoch)
+	return r, err
 }
 
 // Renew implements [engines.Engine].

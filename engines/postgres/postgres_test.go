@@ -60,6 +60,24 @@ func TestFence(t *testing.T) {
 	enginetest.Leads(t, second, e)
 }
 
+// A server that has lost its table and sequence, as an empty one that takes its place, has epochs above those that a
+// candidate has read. The sequence is made again when only it is missing.
+func TestTheTableIsMissing(t *testing.T) {
+	t.Parallel()
+	p := enginetest.DialPostgres(t, enginetest.ServePostgres(t).Addr)
+	e := start(t, p, "x", engines.Config{ID: "1", StandAlways: true})
+	last := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+	for _, what := range []string{"TABLE batuta_elections; DROP SEQUENCE batuta_epochs", "TABLE batuta_elections; DROP SEQUENCE batuta_epochs", "SEQUENCE batuta_epochs"} {
+		if _, err := p.Exec(t.Context(), "DROP "+what); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last = enginetest.Leads(t, last, e).Leader().Token
+	}
+}
+
 // Damaged records are refused.
 func TestDamage(t *testing.T) {
 	t.Parallel()
