@@ -34,6 +34,7 @@ func init() { fulltest.MostlyComputes() }
 //	                                membership for ALGORITHM: Bully, and members come and go; founding: that, and who may lead first is drawn
 //	                                elections, quorum-elections: Bully or a quorum, with named elections
 //	                                quorum-attested: a quorum whose leaders have guards
+//	                                quorum-handovers: a quorum whose leaderships end slowly
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file; with ": RULE", that rule
 //	test PACKAGE NAME               a unit test
@@ -245,7 +246,7 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		t.Fatal(err)
 	}
 	c.Draws = slices.DeleteFunc(draw.Kinds(), func(d draw.Kind) bool {
-		return d == draw.Founding && algorithm != "founding" || d == draw.MinMembers || d == draw.Elections && !strings.HasSuffix(algorithm, "elections")
+		return d == draw.Handovers || d == draw.Founding && algorithm != "founding" || d == draw.MinMembers || d == draw.Elections && !strings.HasSuffix(algorithm, "elections")
 	})
 	switch algorithm {
 	case "membership", "founding":
@@ -254,6 +255,8 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		c.Algorithm = "bully"
 	case "quorum-elections":
 		c.Algorithm = "quorum"
+	case "quorum-handovers":
+		c.Algorithm, c.Draws = "quorum", []draw.Kind{draw.Handovers}
 	case "quorum-attested":
 		c.Algorithm, c.Option = "quorum", "attested"
 	case "telling":

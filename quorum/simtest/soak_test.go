@@ -5,6 +5,7 @@ import (
 
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -12,4 +13,10 @@ import (
 func TestSoakTelling(t *testing.T) {
 	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](150, 400),
 		Faults: append(sim.SoakFaults(), sim.TellingFaults()...)})
+}
+
+// TestSoakHandovers: leaderships of a quorum end while their work stops slowly.
+func TestSoakHandovers(t *testing.T) {
+	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](40, 1000),
+		Draws: []draw.Kind{draw.Handovers}})
 }

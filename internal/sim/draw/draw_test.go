@@ -3,6 +3,7 @@ package draw_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/sim/draw"
@@ -24,6 +25,9 @@ func TestDraws(t *testing.T) {
 		draw.Elections:  hasStep(func(s scenario.Step) bool { return s.Do == scenario.Stand }),
 		draw.Founding:   func(s *scenario.Scenario) bool { return s.Setup.Expect > 0 || s.Setup.Newcomer },
 		draw.MinMembers: func(s *scenario.Scenario) bool { return s.Setup.MinMembers > 0 },
+		draw.Handovers: func(s *scenario.Scenario) bool {
+			return s.Setup.Work && !slices.Contains([]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}, s.Setup.Drain)
+		},
 	}
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	for _, d := range draw.Kinds() {

@@ -25,17 +25,18 @@ const (
 	Cuts       Kind = "cuts"        // some cuts stay: every member is still reached through at most a third member
 	Founding   Kind = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
 	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
+	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and another member asks for votes
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers}
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers}
 }
 
-// Defaults returns the kinds with which no schedule is known to break a rule, except [Elections]
-// and [MinMembers], which must be requested.
+// Defaults returns the kinds with which no schedule is known to break a rule, except [Elections],
+// [MinMembers] and [Handovers], which must be requested.
 func Defaults() []Kind {
-	return slices.DeleteFunc(Kinds(), func(d Kind) bool { return d == Elections || d == MinMembers })
+	return slices.DeleteFunc(Kinds(), func(d Kind) bool { return d == Elections || d == MinMembers || d == Handovers })
 }
 
 // draw returns the sequence of a draw, and whether this seed uses it: a seed in three does.

@@ -40,6 +40,7 @@ func (c Config) Schedule(seed uint64) *scenario.Scenario {
 		if g.s.Setup.OneLeader() {
 			g.siege()
 		}
+		g.handover()
 		if g.drawFault() && !g.rng.One(4) {
 			g.wait()
 		}
@@ -55,14 +56,14 @@ type generator struct {
 	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections *RNG // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections, handovers *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
 }
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
@@ -78,6 +79,9 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	nodes := g.c.Nodes
 	if s.OneLeader() && g.rng.One(2) {
 		nodes = 1 + g.rng.Below(nodes) // majorities of even and of small sets
+	}
+	if c, ok := g.draw(Handovers); ok && !c.One(4) {
+		nodes = g.c.Nodes
 	}
 	for i := 1; i <= nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
@@ -106,6 +110,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	} else if g.rng.One(4) {
 		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
+	g.slowWork(&s)
 	s.Fsync.Max = min(s.Fsync.Max, f.Timing.TProcess) // that is part of handling a message
 	g.varyLinks(&s)
 	return s

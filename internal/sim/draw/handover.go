@@ -1,0 +1,175 @@
+package draw
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// This file draws ends of a leadership whose work stops slowly. A member that cannot reach the
+// leader asks for votes, and may be in a higher term when they meet: while the work still stops.
+
+// slowWork makes the work of a leadership stop slowly, most often on slow links.
+func (g *generator) slowWork(s *scenario.Setup) {
+	c, ok := g.draw(Handovers)
+	if !ok {
+		return
+	}
+	if s.Timing == (election.Timing{}) && !c.One(3) {
+		s.Timing = election.Timing{Heartbeat: 300 * time.Millisecond, TProcess: 1800 * time.Millisecond} // longer than a link takes to come back
+	}
+	t := s.Filled().Timing
+	s.Work, s.Drain = true, t.T()/4+c.upTo(2*t.T())
+	if c.One(2) {
+		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.longestLatency(&scenario.Setup{Algorithm: s.Algorithm, Timing: t})}
+	}
+}
+
+// handover draws such an end.
+func (g *generator) handover() {
+	c, m, t := g.handovers, g.s.Setup.Members, g.s.Setup.Filled().Timing
+	if c == nil || len(m) < 2 || c.One(3) {
+		return
+	}
+	leader, other := g.someone(c), m[c.Below(len(m))].ID
+	if leader == other {
+		return
+	}
+	if c.One(2) {
+		g.add(scenario.Step{Do: scenario.Heal})
+		g.run(c, 3*t.T())
+	}
+	apart := []scenario.Link{{A: leader, B: other, Both: !c.One(4)}}
+	g.add(scenario.Step{Do: scenario.Cut, Links: apart})
+	slow := g.slowDisk(c, []election.ID{leader, other, m[c.Below(len(m))].ID}[c.Below(3)])
+	if c.One(3) {
+		g.askAtOnce(c, leader, other)
+	} else {
+		apart = append(apart, g.inTurn(c, leader, other)...)
+	}
+	if c.One(4) {
+		g.again(c, other)
+	}
+	if c.One(2) {
+		g.run(c, t.T())
+	}
+	g.endLead(c, leader)
+	if c.One(2) {
+		slices.Reverse(apart)
+	}
+	for _, l := range apart {
+		g.run(c, t.T()/2)
+		g.add(scenario.Step{Do: scenario.Heal, Links: []scenario.Link{l}})
+	}
+	if c.One(4) {
+		g.again(c, other)
+	}
+	if c.One(4) {
+		g.add(scenario.Step{Do: scenario.Campaign, Members: []election.ID{other}})
+	}
+	g.run(c, 2*t.T())
+	if slow != election.None {
+		g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{slow}, Word: "ok"})
+	}
+}
+
+// inTurn cuts followers off from the leader, each for longer than its promise lasts, and heals each
+// cut before the next. A majority follows at any time, and a majority votes for another member in
+// the course of time. It returns the cut that lasts.
+func (g *generator) inTurn(c *RNG, leader, other election.ID) (lasting []scenario.Link) {
+	t := g.s.Setup.Filled().Timing
+	var rest []election.ID
+	for _, r := range g.s.Setup.Members {
+		if r.ID != leader && r.ID != other {
+			rest = append(rest, r.ID)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	at := c.Below(len(rest))
+	for i := range 2 + c.Below(2) {
+		if i > 0 {
+			g.add(scenario.Step{Do: scenario.Heal, Links: lasting})
+			g.run(c, t.T()/4)
+		}
+		lasting = []scenario.Link{{A: leader, B: rest[(at+i)%len(rest)], Both: true}}
+		g.add(scenario.Step{Do: scenario.Cut, Links: lasting})
+		g.add(scenario.Step{Do: scenario.Run, For: t.T() + c.upTo(t.T()/4)})
+	}
+	return lasting
+}
+
+func (g *generator) run(c *RNG, most time.Duration) {
+	g.add(scenario.Step{Do: scenario.Run, For: c.upTo(most)})
+}
+
+// slowDisk makes a member's disk slow, and returns the member, or does nothing.
+func (g *generator) slowDisk(c *RNG, id election.ID) election.ID {
+	if !c.One(3) {
+		return election.None
+	}
+	g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{id}, Word: "slow", For: c.upTo(g.s.Setup.Filled().Timing.T())})
+	return id
+}
+
+// askAtOnce makes members lose their leader at one moment: they all ask for votes soon.
+func (g *generator) askAtOnce(c *RNG, leader, other election.ID) {
+	t := g.s.Setup.Filled().Timing
+	switch c.Below(4) {
+	case 0:
+		g.add(scenario.Step{Do: scenario.Resign, Members: []election.ID{leader}})
+	case 1:
+		g.add(scenario.Step{Do: scenario.Transfer, Members: []election.ID{leader}, Via: []election.ID{other}})
+	default: // the rest start again, and have no leader for a while
+		for _, r := range g.s.Setup.Members {
+			if r.ID != leader && r.ID != other || c.One(4) {
+				g.again(c, r.ID)
+			}
+		}
+	}
+	g.run(c, t.T())
+}
+
+// again crashes a member and starts it again.
+func (g *generator) again(c *RNG, id election.ID) {
+	s := scenario.Step{Do: scenario.Crash, Members: []election.ID{id}}
+	switch c.Below(3) {
+	case 0:
+		s.Do = scenario.PowerOff
+	case 1:
+		s.Word = "torn"
+	}
+	g.add(s)
+	if c.One(2) {
+		g.run(c, g.s.Setup.Filled().Timing.T()/3)
+	}
+	g.add(scenario.Step{Do: scenario.Restart, Members: []election.ID{id}})
+}
+
+// endLead makes a leadership end: by a user, by the leader's own health, or not at all.
+func (g *generator) endLead(c *RNG, leader election.ID) {
+	s := scenario.Step{Members: []election.ID{leader}}
+	third := []election.ID{g.someone(c)}
+	switch c.Below(6) {
+	case 0, 1:
+		s.Do = scenario.Resign
+	case 2:
+		s.Do, s.Via = scenario.Transfer, third
+	case 3:
+		s.Do, s.Word = scenario.Health, "unhealthy"
+	case 4:
+		if s.Do, s.Via = scenario.Remove, third; !g.joins() {
+			s.Do, s.Via = scenario.Resign, nil
+		}
+	default:
+		return
+	}
+	if g.add(s); s.Do == scenario.Health && c.One(2) {
+		g.run(c, g.s.Setup.Filled().Timing.T())
+		s.Word = "healthy"
+		g.add(s)
+	}
+}
