@@ -251,7 +251,11 @@ func (c *Core) dueAll() {
 func (c *Core) halt(err error) {
 	if !c.halted {
 		c.halted = true
-		c.unview(election.CauseRemoved)
+		cause := election.CauseStopped
+		if errors.Is(err, election.ErrRemoved) {
+			cause = election.CauseRemoved
+		}
+		c.unview(cause)
 		c.until = time.Time{}
 		c.do(election.Action{Kind: election.Halt, Err: err})
 	}

@@ -174,6 +174,9 @@ func TestAnEntryThatCannotBeAppliedEndsTheMemberAlone(t *testing.T) {
 	if why := n.halted["1"]; why == nil || !strings.Contains(why.Error(), "raft cannot go on with its log: can't leave a non-joint config") {
 		t.Fatalf("member 1 has ended: %v", why)
 	}
+	if n.cause != election.CauseStopped {
+		t.Errorf("its leader is lost as %s: no member was removed", n.cause)
+	}
 	n.run(3 * time.Second)
 	if l := n.leader(); l != "3" || len(n.halted) != 1 {
 		t.Errorf("%s leads, and %v have ended", l, n.halted)

@@ -20,6 +20,7 @@ type network struct {
 	disks  map[election.ID][][]byte
 	queue  []arrival
 	halted map[election.ID]error
+	cause  election.Cause // of the last end of a leadership
 	warned map[election.ID]error  // the last
 	held   election.Token         // what each has on disk of another algorithm
 	heard  func(election.Message) // told of all that is sent; may be nil
@@ -93,6 +94,8 @@ func (n *network) step(id election.ID, ev election.Event) {
 			}
 			n.disks[id] = append(n.disks[id], a.Records...)
 			n.queue = append(n.queue, arrival{id, election.Event{Kind: election.Saved}})
+		case election.NotifyLost:
+			n.cause = a.Cause
 		case election.Halt:
 			n.halted[id] = a.Err
 		case election.Warn:
