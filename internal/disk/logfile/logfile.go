@@ -72,7 +72,9 @@ func Open(dir string, log *slog.Logger) (*Log, error) {
 	l := &Log{dir: dir, lock: lock, log: log, write: datadir.Write, syncDir: datadir.Sync}
 	_, err = os.Stat(l.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		err = l.Replace()
+		if err = l.deleted(); err == nil {
+			err = l.Replace()
+		}
 	}
 	if err != nil {
 		lock.Close()
@@ -80,6 +82,14 @@ func Open(dir string, log *slog.Logger) (*Log, error) {
 	}
 	l.reserve(0)
 	return l, nil
+}
+
+// deleted returns an error if the missing log was here: the reserve is made after it.
+func (l *Log) deleted() error {
+	if _, err := os.Lstat(l.reserved()); err != nil {
+		return nil // it is the first start
+	}
+	return fmt.Errorf("%s is missing, and was here before: without it this member could vote twice, and two members lead; put that file back, but no older copy, or remove the member from the cluster, empty %s, and add it again", l.path(), l.dir)
 }
 
 // reserve takes the room that the next Replace needs if the disk is full by then: that of a file of

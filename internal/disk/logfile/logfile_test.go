@@ -356,6 +356,30 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	open(t, dir)
 }
 
+// A member without its log could vote twice in a term. Its other files show that it had one.
+func TestALogThatWasDeletedIsNotMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	add(t, l, "vote")
+	l.Close()
+	if err := os.Remove(l.path()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(dir, nil)
+	for _, part := range []string{l.path(), "could vote twice", "remove the member from the cluster, empty " + dir} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %v", part, err)
+		}
+	}
+	if _, err := os.Stat(l.path()); err == nil {
+		t.Error("it is made again")
+	}
+	if err := os.Remove(l.reserved()); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir) // as before the first log
+}
+
 func TestALogThatOthersMayWriteIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir)
