@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/cmd/batuta/internal/peeragent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/superpeer"
@@ -369,6 +372,93 @@ func runCommand(t *testing.T, args ...string) (int, string) {
 	var out, errs bytes.Buffer
 	code := run(t.Context(), args, cli.Env{Stdout: &out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }})
 	return code, out.String() + errs.String()
+}
+
+// TestASuperPeersAgentAnswersBeforeItHasJoined: a check of the process must see that it lives, and
+// that it is not ready yet.
+func TestASuperPeersAgentAnswersBeforeItHasJoined(t *testing.T) {
+	t.Parallel()
+	ports, err := freeport.Find(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(i int) string { return fmt.Sprint("127.0.0.1:", ports[i]) }
+	agent := func(flags ...string) *process {
+		executable, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := startProcess(executable, stalltest.Dir(t), append([]string{"batuta", "superpeer", "agent", "--events", "off"}, flags...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.kill(); p.cmd.Wait() })
+		return p
+	}
+	answers := func(server int, path string, want int) {
+		t.Helper()
+		got := 0
+		for until := time.Now().Add(settleWithin); got != want && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+			if r, err := http.Get("http://" + at(server) + path); err == nil {
+				got = r.StatusCode
+				r.Body.Close()
+			}
+		}
+		if got != want {
+			t.Errorf("GET %s answers %d, want %d", path, got, want)
+		}
+	}
+	agent("--listen", "127.0.0.1:0", "--http", at(0), "--health-http", at(1), "--join", at(2))
+	for _, server := range []int{0, 1} {
+		answers(server, "/healthz", http.StatusOK)
+		answers(server, "/readyz", http.StatusServiceUnavailable)
+		answers(server, "/super", http.StatusServiceUnavailable)
+	}
+	answers(0, "/v1/status", http.StatusServiceUnavailable)
+	answers(0, "/metrics", http.StatusOK)
+	if code, out := runCommand(t, "superpeer", "status", "--agent", at(0)); code == cli.Done || !strings.Contains(out, "has not joined its overlay yet") {
+		t.Errorf("status: exit %d, %s", code, out)
+	}
+	agent("--listen", at(2), "--http", "off")
+	for _, server := range []int{0, 1} {
+		answers(server, "/readyz", http.StatusOK)
+	}
+}
+
+// TestAnAgentOfTheOtherKindIsNamed asks a member's agent for super peers, and the other way round:
+// both have a /v1/status.
+func TestAnAgentOfTheOtherKindIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		server http.Handler
+		args   string
+		want   string
+	}{
+		{answering(`{"id":"1","token":"1:1"}`, ""), "superpeer status", "no super peer's agent; for the agent of a member try: batuta status"},
+		{answering(`{}`, ""), "superpeer watch", "no super peer's agent"},
+		{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error":"no /v1/map here"}`, 404) }), "superpeer map", "no super peer's agent"},
+		{http.NotFoundHandler(), "superpeer status", "is it batuta's HTTP address?"},
+		{answering(`{"id":"a"}`, api.SuperPeerAgent), "status", "is a super peer's agent; try: batuta superpeer status"},
+		{answering(`[]`, api.SuperPeerAgent), "members", "is a super peer's agent"},
+		{answering(`{}`, api.SuperPeerAgent), "watch", "is a super peer's agent"},
+	} {
+		server := httptest.NewServer(tt.server)
+		code, out := runCommand(t, append(strings.Fields(tt.args), "--agent", server.Listener.Addr().String())...)
+		if code == cli.Done || !strings.Contains(out, tt.want) || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, want one line with %q", tt.args, code, out, tt.want)
+		}
+		server.Close()
+	}
+}
+
+// answering answers everything with body, as that kind of agent; "": a member's.
+func answering(body, kind string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if kind != "" {
+			w.Header().Set(api.AgentHeader, kind)
+		}
+		io.WriteString(w, body)
+	})
 }
 
 func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {

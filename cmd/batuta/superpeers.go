@@ -124,8 +124,8 @@ type peerRun struct {
 	log   *slog.Logger
 	node  *superpeer.Member
 
-	tokens *access.Tokens
-	ends   []func(context.Context)
+	tokens  *access.Tokens
+	servers []*peeragent.Server // of the HTTP API, and of --health-http
 }
 
 func (a *peerRun) run(ctx context.Context) error {
@@ -149,14 +149,25 @@ func (a *peerRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.serve(operating, health); err != nil {
+		return err
+	}
+	defer a.endHTTP()
 	joined, err := a.join(ctx, signals)
 	if err != nil || !joined {
 		return err
 	}
-	if err := a.serve(operating, health); err != nil {
-		return errors.Join(err, a.node.Close())
+	for _, server := range a.servers {
+		server.Joined(a.node)
 	}
 	return a.wait(operating, signals)
+}
+
+// endHTTP lets answers finish.
+func (a *peerRun) endHTTP() {
+	for _, server := range a.servers {
+		server.Close(context.Background())
+	}
 }
 
 // join tries until a peer answers or a signal comes.
@@ -194,7 +205,8 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 	return err == nil, err
 }
 
-// serve answers on the listeners that there are.
+// serve answers on the listeners that there are, before the node has joined: joining may take long,
+// and who checks the process has to see that it lives and is not ready.
 func (a *peerRun) serve(operating, health net.Listener) (err error) {
 	f := a.flags
 	if f.security.httpTokens != "" {
@@ -203,21 +215,21 @@ func (a *peerRun) serve(operating, health net.Listener) (err error) {
 		}
 	}
 	if operating != nil {
-		secured, err := f.security.serving(f.config.Overlay, a.node.ID(), f.http)
+		secured, err := f.security.serving(f.config.Overlay, f.config.ID, f.http)
 		if err != nil {
 			return cli.Exit(cli.Usage, err)
 		}
-		server := peeragent.NewServer(a.node, version(), a.tokens, a.log, apiNames(f.httpHosts, f.http)...)
+		server := peeragent.NewServer(version(), a.tokens, a.log, apiNames(f.httpHosts, f.http)...)
 		if secured != nil {
 			operating = tls.NewListener(operating, secured.Config())
 		}
 		go server.Serve(operating)
-		a.ends = append(a.ends, server.Close)
+		a.servers = append(a.servers, server)
 	}
 	if health != nil {
-		server := peeragent.NewHealthServer(a.node, a.log)
+		server := peeragent.NewHealthServer(a.log)
 		go server.Serve(health)
-		a.ends = append(a.ends, server.Close)
+		a.servers = append(a.servers, server)
 	}
 	return nil
 }
@@ -249,9 +261,7 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
 	err := a.node.Close()
-	for _, end := range a.ends {
-		end(ctx)
-	}
+	a.endHTTP()
 	for _, done := range []chan struct{}{printed, hooked} {
 		select {
 		case <-done:
@@ -301,7 +311,10 @@ many nodes, "batuta bench superpeers" runs them in one process.`,
 // newPeerAsking makes a command that asks a super peer's agent, which is where that is by default.
 func newPeerAsking(e cli.Env, cmd *cobra.Command, do func(context.Context, *ask.Command, *api.Client) error) *cobra.Command {
 	e.Agent = defaultPeerHTTP
-	cmd = ask.New(e, cmd, do)
+	cmd = ask.New(e, cmd, func(ctx context.Context, a *ask.Command, c *api.Client) error {
+		c.SuperPeers = true
+		return do(ctx, a, c)
+	})
 	cmd.Annotations = nil // the system's file is of a member of an election
 	cmd.Flags().Lookup("agent").Usage = "`HOST:PORT` or unix:PATH of a node's HTTP API, as in its ready event (default " + defaultPeerHTTP + ")"
 	return cmd

@@ -29,6 +29,10 @@ type Client struct {
 	base  string // of its URLs
 	token string
 	http  *http.Client
+
+	// SuperPeers makes it a client of agents of super peers. A client of one kind of agent refuses
+	// the answers of the other: both have paths of the same name.
+	SuperPeers bool
 }
 
 // NewClient makes a client of the agent with its API on addr: HOST:PORT, unix:PATH, or either after
@@ -39,9 +43,16 @@ func NewClient(addr string, access Access) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of an agent: %w", err)
 	}
-	return &Client{addr, base, access.Token, &http.Client{Transport: transport,
+	return &Client{addr: addr, base: base, token: access.Token, http: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
+
+// AgentHeader is in every answer of an agent of a super peer, with SuperPeerAgent as its value. A
+// member's agent does not send it.
+const (
+	AgentHeader    = "Batuta-Agent"
+	SuperPeerAgent = "super-peer"
+)
 
 // AnswerError is an answer of the agent that is not a success.
 type AnswerError struct {
@@ -138,8 +149,18 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		return nil, unreachable("agent %s does not answer: %w; start it, or give as --agent the address that an agent's ready event names", c.addr, unwrapped(err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		defer resp.Body.Close()
-		return nil, c.refusal(resp)
+		err = c.refusal(resp)
+	}
+	_, batutas := errors.AsType[*AnswerError](err)
+	switch super := resp.Header.Get(AgentHeader) == SuperPeerAgent; {
+	case super && !c.SuperPeers:
+		err = unreachable("%s is a super peer's agent; try: batuta superpeer status --agent %s", c.addr, c.addr)
+	case c.SuperPeers && !super && (err == nil || batutas):
+		err = unreachable("%s is no super peer's agent; for the agent of a member try: batuta status --agent %s", c.addr, c.addr)
+	}
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
 	}
 	return resp, nil
 }

@@ -36,42 +36,77 @@ const (
 
 // Server is the HTTP API of a node.
 type Server struct {
-	node    *superpeer.Member
+	node    *superpeer.Member // set when joined is closed
+	joined  chan struct{}
 	log     *slog.Logger
 	streams chan struct{}
 	http    *http.Server
 }
 
-// NewServer makes the API of node. Requests may use an IP address, localhost or names as the host;
-// with nil tokens every client is accepted.
-func NewServer(node *superpeer.Member, version string, tokens *access.Tokens, log *slog.Logger, names ...string) *Server {
-	s := &Server{node: node, log: log, streams: make(chan struct{}, maxStreams)}
+// NewServer makes the API of a node. Until [Server.Joined] it answers 503, except that the process
+// is healthy, and the metrics of the process. Requests may use an IP address, localhost or names as
+// the host; with nil tokens every client is accepted.
+func NewServer(version string, tokens *access.Tokens, log *slog.Logger, names ...string) *Server {
+	s := &Server{joined: make(chan struct{}), log: log, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", s.status)
 	mux.HandleFunc("GET /v1/clients", s.clients)
 	mux.HandleFunc("GET /v1/map", s.chart)
 	mux.HandleFunc("GET /v1/lookup", s.lookup)
 	mux.HandleFunc("GET /v1/events", s.events)
-	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return w })
+	whole := func(w http.ResponseWriter) http.ResponseWriter { return w }
+	s.health(mux, whole)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.status(w, r) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, http.StatusNotFound, "no %s %s here; a super peer's agent has /v1/status, /v1/clients, /v1/map, /v1/lookup, /v1/events and /metrics", r.Method, r.URL.Path)
 	})
-	guarded, refused := api.Guarded(mux, tokens, log, names...)
+	guarded, refused := api.Guarded(s.afterJoin(mux, whole), tokens, log, names...)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{node, version}, exposition.Collector(refused), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&collector{s, version}, exposition.Collector(refused), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	s.http = api.GuardedServer(guarded, log)
+	s.http = api.GuardedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.AgentHeader, api.SuperPeerAgent)
+		guarded.ServeHTTP(w, r)
+	}), log)
 	return s
 }
 
-// NewHealthServer answers /super, /healthz and /readyz with a status code to every client.
-func NewHealthServer(node *superpeer.Member, log *slog.Logger) *Server {
-	s := &Server{node: node, log: log}
+// NewHealthServer answers /super, /healthz and /readyz with a status code to every client; until
+// [Server.Joined] as the API does.
+func NewHealthServer(log *slog.Logger) *Server {
+	s := &Server{joined: make(chan struct{}), log: log}
 	mux := http.NewServeMux()
-	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })
-	s.http = api.GuardedServer(http.MaxBytesHandler(mux, 1<<16), log)
+	without := func(w http.ResponseWriter) http.ResponseWriter { return bare{w} }
+	s.health(mux, without)
+	s.http = api.GuardedServer(http.MaxBytesHandler(s.afterJoin(mux, without), 1<<16), log)
 	return s
+}
+
+// Joined makes the API that of node, which has joined its overlay. It is called once.
+func (s *Server) Joined(node *superpeer.Member) {
+	s.node = node
+	close(s.joined)
+}
+
+// hasJoined reports whether there is a node.
+func (s *Server) hasJoined() bool {
+	select {
+	case <-s.joined:
+		return true
+	default:
+		return false
+	}
+}
+
+// afterJoin calls h once there is a node. Before that only what needs none is answered.
+func (s *Server) afterJoin(h http.Handler, wrap func(http.ResponseWriter) http.ResponseWriter) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.hasJoined() || r.URL.Path == "/healthz" || r.URL.Path == "/metrics" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		reply.Fail(wrap(w), http.StatusServiceUnavailable, "this node has not joined its overlay yet")
+	})
 }
 
 // bare omits the body of an answer.
@@ -105,12 +140,15 @@ func (s *Server) health(mux *http.ServeMux, wrap func(http.ResponseWriter) http.
 		reply.JSON(wrap(w), http.StatusOK, map[string]string{"super_peer": s.node.ID()})
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		select {
-		case <-s.node.Done():
-			reply.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
-		default:
-			reply.JSON(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
+		if s.hasJoined() {
+			select {
+			case <-s.node.Done():
+				reply.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
+				return
+			default:
+			}
 		}
+		reply.JSON(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		home, served := s.node.Home()
@@ -204,9 +242,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	stream(w, r, events)
 }
 
-// collector reads a node's status for each scrape, and keeps nothing.
+// collector reads a node's status for each scrape, and keeps nothing. Before the node has joined
+// there is none.
 type collector struct {
-	node    *superpeer.Member
+	server  *Server
 	version string
 }
 
@@ -239,7 +278,10 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	s := c.node.Status()
+	if !c.server.hasJoined() {
+		return
+	}
+	s := c.server.node.Status()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
