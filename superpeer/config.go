@@ -51,7 +51,7 @@ const (
 type Config struct {
 	Overlay  string        // name of the overlay, which separates it from the rest; default "default"
 	Method   Method        // default Tokens
-	Fraction float64       // the share of nodes that are super peers, in (0, 1]; default 0.02
+	Fraction float64       // the share of nodes that are super peers, 1e-7 to 1; default 0.02
 	Capacity int           // the most nodes that a super peer serves, without itself; 0: no limit
 	Round    time.Duration // how often a node acts, and the overlay's unit of time; default 1s, at least 50ms
 

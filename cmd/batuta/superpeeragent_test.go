@@ -464,7 +464,7 @@ func answering(body, kind string) http.Handler {
 func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 	for want, args := range map[string]string{
 		"20 super peers × capacity 3 = 60 places for 980 others": "--capacity 3",
-		"fraction 2: want more":                                  "--fraction 2",
+		"fraction 2: want 1e-07 to 1":                            "--fraction 2",
 		"--fraction 0":                                           "--fraction 0",
 		`method "luck"`:                                          "--method luck",
 		"give a secret file":                                     "--listen 10.1.2.3:7600",

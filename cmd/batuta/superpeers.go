@@ -76,7 +76,7 @@ func (f *peerFlags) check() error {
 	f.config.Method, f.config.Membership = rules.Method(f.method), superpeer.Membership(f.members)
 	f.security.secretFile, f.security.insecure = f.config.Secret, f.config.Insecure
 	if f.config.Fraction == 0 {
-		return cli.Usagef("--fraction 0: want more than 0 and at most 1")
+		return cli.Usagef("--fraction 0: want 1e-07 to 1")
 	}
 	if err := f.config.Validate(); err != nil {
 		return cli.Exit(cli.Usage, err)

@@ -20,6 +20,9 @@ const (
 	Random      Method = "random"       // N random nodes that stay in place
 )
 
+// leastFraction is one super peer for ten million nodes.
+const leastFraction = 1e-7
+
 // ranged reports whether nodes are served by identifier instead of by distance.
 func (m Method) ranged() bool { return m == Prefix || m == PrefixExact }
 
@@ -27,7 +30,7 @@ func (m Method) ranged() bool { return m == Prefix || m == PrefixExact }
 // Router means its default.
 type Config struct {
 	Method   Method  // default Tokens
-	Fraction float64 // ρ: the share of nodes that are super peers, in (0, 1]
+	Fraction float64 // ρ: the share of nodes that are super peers, 1e-7 to 1
 	Capacity int     // C: the most nodes that a super peer serves, without itself; 0: no limit
 	Metric   Metric  // default: 2 dimensions, no wrap
 	Router   Router  // the DHT that finds a token's registrar
@@ -85,8 +88,8 @@ func (c Config) Validate() error {
 	if math.IsNaN(float64(c.Margin)) || math.IsInf(float64(c.Margin), 0) {
 		fault("margin %v: want a finite number of milliseconds", c.Margin)
 	}
-	if !(c.Fraction > 0 && c.Fraction <= 1) {
-		fault("fraction %v: want more than 0 and at most 1", c.Fraction)
+	if !(c.Fraction >= leastFraction && c.Fraction <= 1) {
+		fault("fraction %v: want %v to 1", c.Fraction, leastFraction)
 	}
 	if c.Capacity < 0 {
 		fault("capacity %d: want at least 1, or 0 for no limit", c.Capacity)

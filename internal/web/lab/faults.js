@@ -210,7 +210,7 @@ const forms = {
   '%q is no share from 0 to 100%%': '$1 no es una parte de 0 a 100%',
   'method %q: want tokens, textbook, prefix, prefix-exact or random': 'método $1: ponga tokens, textbook, prefix, prefix-exact o random',
   'margin %v: want a finite number of milliseconds': 'margen $1: ponga un número finito de milisegundos',
-  'fraction %v: want more than 0 and at most 1': 'fracción $1: ponga más de 0 y 1 como máximo',
+  'fraction %v: want %v to 1': 'fracción $1: ponga de $2 a 1',
   'capacity %d: want at least 1, or 0 for no limit': 'tope $1: ponga 1 como mínimo, o 0 para ninguno',
   'dimensions %d: want 1 to %d': 'dimensiones $1: ponga de 1 a $2',
   'no router: give the DHT that finds a token\'s registrar': 'sin router: dé la DHT que halla el registro de un token',
