@@ -302,7 +302,6 @@ func (c *core) inside(now rules.Round) {
 // an address to join by, any node that we know.
 func (c *core) somebody() string {
 	d := c.d
-	c.turn++
 	for range 3 {
 		c.turn++
 		switch c.turn % 3 {

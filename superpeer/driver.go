@@ -56,7 +56,7 @@ type driver struct {
 	calls   chan func()
 	compare rules.Round
 	rejoin  atomic.Bool // a lost node is being retried
-	asked   map[uid]chan<- []Client
+	asked   map[*question]bool
 }
 
 type probe struct {
@@ -74,7 +74,7 @@ func newDriver(m *Member, self uid, seed uint64) *driver {
 		charged: map[int32]bool{}, fence: fence{}, claims: claims{}, probing: map[rules.Peer]bool{}, trips: trips{},
 		streams: make(chan struct{}, maxStreams), inbox: make(chan []byte, inboxSize),
 		probed: make(chan probe, maxProbing), calls: make(chan func()),
-		asked: map[uid]chan<- []Client{}, round: -1,
+		asked: map[*question]bool{}, round: -1,
 	}
 	d.group = &full{d: d}
 	return d
@@ -142,6 +142,7 @@ func (d *driver) tick() {
 	d.claims.expire(now)
 	at := d.m.place.Coordinate()
 	d.node.Locate(at.Position())
+	d.node.Stalled(passed - 1)
 	if d.node.Deadline() <= now {
 		d.step(now, func() { d.node.Wake(now, d.size, &d.out) })
 	}
@@ -479,13 +480,16 @@ func (d *driver) give(now rules.Round, m *rules.Message) {
 	d.node.Receive(now, m, &d.out)
 }
 
+// question is what a [Member.Map] has asked: where to send each super peer's answer.
+type question map[uid]chan<- []Client
+
 // askWhom asks a super peer for its clients.
-func (d *driver) askWhom(k *known, answer chan<- []Client) {
+func (d *driver) askWhom(k *known, q *question, answer chan<- []Client) {
 	raw, err := d.m.peers.encode(&rules.Message{Kind: kindWhom, To: k.peer, Peer: rules.None}, d.round)
 	if err != nil {
 		return
 	}
-	d.asked[uid(k.Key)] = answer
+	(*q)[uid(k.Key)], d.asked[q] = answer, true
 	d.transmit(k, raw, false)
 }
 
@@ -503,11 +507,10 @@ func (d *driver) answerWhom(m *rules.Message) {
 
 func (d *driver) served(m *rules.Message) {
 	from := d.m.peers.uidOf(m.From)
-	if answer := d.asked[from]; answer != nil {
-		delete(d.asked, from)
+	for q := range d.asked {
 		select {
-		case answer <- d.m.clients(m.Leases):
-		default:
+		case (*q)[from] <- d.m.clients(m.Leases):
+		default: // it has an answer, or has not asked that node
 		}
 	}
 }
@@ -566,7 +569,8 @@ func (r *renewal) due(after time.Duration) bool {
 }
 
 // rejoinEvery is how often, in rounds, a lost node is retried. compareEvery is the shortest time
-// between two comparisons of lists that an unlisted sender triggers.
+// between two comparisons of lists that an unlisted sender triggers, and how often an address to
+// join by is tried.
 const (
 	rejoinEvery  = 3
 	compareEvery = 5 * rejoinEvery
@@ -591,8 +595,8 @@ func (d *driver) reunite(now rules.Round) {
 		return
 	}
 	addr, share := d.m.peers.retry(d.draw.Next())
-	if d.size == 1 && len(d.m.cfg.Join) > 0 {
-		addr, share = d.m.cfg.Join[d.draw.Next()%uint64(len(d.m.cfg.Join))], 1
+	if join := d.m.others(); len(join) > 0 && (d.size == 1 || now%compareEvery == 0) {
+		addr = join[d.draw.Next()%uint64(len(join))] // of a part that it has never met
 	}
 	if d.missed && now%compareEvery == 0 {
 		d.missed = false

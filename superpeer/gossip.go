@@ -428,6 +428,7 @@ func (b *book) suspect(n *notice, now rules.Round) {
 		return
 	}
 	b.said[n.holder] = word{n.seq, now}
+	b.hot = slices.DeleteFunc(b.hot, func(e *entry) bool { return e.holder == n.holder && b.entries[e.Token] != e })
 	b.hot = append(b.hot, &entry{notice: *n, heard: now})
 }
 

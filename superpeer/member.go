@@ -76,7 +76,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	m := &Member{cfg: c, book: newBook(), done: make(chan struct{}), pings: pings{wait: map[uint64]chan<- pong{}}, events: eventlog.New(Event{}, maxBehind)}
+	m := &Member{cfg: c, book: newBook(), done: make(chan struct{}), pings: pings{last: uint64(drawUID()), wait: map[uint64]chan<- pong{}}, events: eventlog.New(Event{}, maxBehind)}
 	if err := m.open(); err != nil {
 		return nil, err
 	}
@@ -214,9 +214,22 @@ func (m *Member) enter(ctx context.Context) error {
 		return nil
 	}
 	var logged string
+	joined := make(chan error, 1)
 	for {
-		n, err := m.list.Join(others)
-		if n > 0 {
+		go func() { // a dial does not end with ctx
+			n, err := m.list.Join(others)
+			if n > 0 {
+				err = nil
+			}
+			joined <- err
+		}()
+		var err error
+		select {
+		case err = <-joined:
+		case <-ctx.Done():
+			return fmt.Errorf("join: %w", context.Cause(ctx))
+		}
+		if err == nil {
 			return nil
 		}
 		err = explain(err)

@@ -147,7 +147,7 @@ type peers struct {
 }
 
 func newPeers(own meta) *peers {
-	return &peers{own: own, numbers: numbers{map[uid]uint64{}, map[uid]window{}}, byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}}
+	return &peers{own: own, numbers: newNumbers(), byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}}
 }
 
 // check returns why a node may not take part, or nil.

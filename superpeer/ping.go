@@ -21,7 +21,8 @@ const (
 	pongHead = 1 + 8
 )
 
-// pings are the pings that wait for an answer.
+// pings are the pings that wait for an answer. Nonces begin at a random one: an answer that was
+// recorded fits no ping of another process.
 type pings struct {
 	mu   sync.Mutex
 	last uint64

@@ -205,7 +205,8 @@ type Placed struct {
 func (m *Member) Map(ctx context.Context) ([]Group, error) {
 	v := m.view.Load()
 	var list []Group
-	waiting := map[int]chan []Client{}
+	waiting, q := map[int]chan []Client{}, &question{}
+	defer func() { _ = m.call(context.Background(), func(d *driver) { delete(d.asked, q) }) }() // unless it is closed
 	for _, n := range m.heard(v) {
 		g := Group{Token: n.Token, X: float64(n.At.X[0]), Y: float64(n.At.X[1]), Clients: []Placed{}}
 		if n.holder == m.peers.self {
@@ -219,7 +220,7 @@ func (m *Member) Map(ctx context.Context) ([]Group, error) {
 		}
 		g.Peer = k.Peer
 		answer := make(chan []Client, 1)
-		if err := m.call(ctx, func(d *driver) { d.askWhom(k, answer) }); err != nil {
+		if err := m.call(ctx, func(d *driver) { d.askWhom(k, q, answer) }); err != nil {
 			return nil, err
 		}
 		waiting[len(list)] = answer

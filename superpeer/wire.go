@@ -2,6 +2,7 @@ package superpeer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -59,7 +60,7 @@ type message struct {
 	Times   []float32  `cbor:"12,keyasint,omitempty"`
 	Leases  []lease    `cbor:"13,keyasint,omitempty"`
 	To      uid        `cbor:"14,keyasint,omitempty"`
-	Number  uint64     `cbor:"15,keyasint,omitempty"` // see replay.go; 0: of a node without numbers
+	Number  uint64     `cbor:"15,keyasint,omitempty"` // see numbers; 0: of a node without numbers
 
 	// With membership core.
 	Nodes []introduction `cbor:"16,keyasint,omitempty"` // the sender and those named above
@@ -344,19 +345,27 @@ func (l *memberLog) Write(line []byte) (int, error) {
 // numbers are the numbers of messages. Each number is for a single receiver and increases, so that
 // replayed packets have no effect on any node.
 type numbers struct {
-	sent  map[uid]uint64 // the last, by receiver
-	heard map[uid]window // by sender
+	began time.Time
+	sent  map[uid]uint64   // the last, by receiver
+	heard map[uid][]series // by sender
 }
 
-// window is the highest number received, and which of the 63 numbers below it were: packets can be
-// reordered.
-type window struct{ top, seen uint64 }
+func newNumbers() numbers { return numbers{time.Now(), map[uid]uint64{}, map[uid][]series{}} }
+
+// series are the numbers of a sender from first to top that have come: of the last 64 those in seen,
+// before them all. A sender has several after the loss of 64 messages in a row, after it was
+// forgotten, and if a malicious node has sent a number in its name: the next of its own is fresh all
+// the same.
+type series struct{ first, top, seen uint64 }
+
+// maxSeries is how many are kept of a sender: the longest.
+const maxSeries = 8
 
 // next returns the number of a message to a node. The first is the time, which is higher than all
-// numbers that were forgotten.
+// numbers that were forgotten, also when the clock was set back.
 func (n *numbers) next(to uid) uint64 {
 	if _, ok := n.sent[to]; !ok {
-		n.sent[to] = uint64(time.Now().UnixMicro())
+		n.sent[to] = uint64(n.began.Add(time.Since(n.began)).UnixMicro())
 	}
 	n.sent[to]++
 	return n.sent[to]
@@ -364,19 +373,26 @@ func (n *numbers) next(to uid) uint64 {
 
 // fresh reports whether a message is new, and records it.
 func (n *numbers) fresh(from uid, number uint64) bool {
-	w := n.heard[from]
-	switch {
-	case number > w.top:
-		if w.seen <<= min(number-w.top, 64); w.top == 0 {
-			w.seen = 0
+	list := n.heard[from]
+	for i := range list {
+		if s := &list[i]; s.first <= number && number <= s.top {
+			bit := s.top - number // a shift by 64 or more results in 0
+			come := bit >= 64 || s.seen>>bit&1 == 1
+			s.seen |= 1 << bit
+			return !come
 		}
-		w = window{number, w.seen | 1}
-	case w.top-number >= 64 || w.seen>>(w.top-number)&1 == 1:
-		return false
-	default:
-		w.seen |= 1 << (w.top - number)
 	}
-	n.heard[from] = w
+	for i := range list {
+		if s := &list[i]; number > s.top && number-s.top <= 64 {
+			s.seen, s.top = s.seen<<(number-s.top)|1, number
+			return true
+		}
+	}
+	if len(list) == maxSeries {
+		shortest := slices.MinFunc(list, func(a, b series) int { return cmp.Compare(a.top-a.first, b.top-b.first) })
+		list = slices.DeleteFunc(list, func(s series) bool { return s == shortest })
+	}
+	n.heard[from] = append(list, series{number, number, 1})
 	return true
 }
 
@@ -387,5 +403,5 @@ func (n *numbers) forget(nodes int, listed func(uid) bool) {
 		return
 	}
 	maps.DeleteFunc(n.sent, func(u uid, _ uint64) bool { return !listed(u) })
-	maps.DeleteFunc(n.heard, func(u uid, _ window) bool { return !listed(u) })
+	maps.DeleteFunc(n.heard, func(u uid, _ []series) bool { return !listed(u) })
 }

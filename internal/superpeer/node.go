@@ -70,6 +70,10 @@ func (n *Node) Charged(now Round, token int32) { n.registrar.add(now, token) }
 // Relieved ends the node's task as the registrar of token.
 func (n *Node) Relieved(token int32) { n.registrar.remove(token) }
 
+// Stalled postpones by rounds what the node does because of others' silence: the process did not run
+// in these rounds, and what was sent to it meanwhile may still wait.
+func (n *Node) Stalled(rounds Round) { n.registrar.stalled(rounds) }
+
 // Wake does what is due. size is the present number of nodes in the driver's membership, this node
 // included.
 func (n *Node) Wake(now Round, size int, out *Actions) {

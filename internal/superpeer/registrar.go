@@ -42,6 +42,12 @@ func (r *registrar) remove(token int32) {
 	r.charges = slices.DeleteFunc(r.charges, func(c charge) bool { return c.token == token })
 }
 
+func (r *registrar) stalled(rounds Round) {
+	for i := range r.charges {
+		r.charges[i].until += rounds
+	}
+}
+
 // deadline returns the round in which to call wake next.
 func (r *registrar) deadline() Round {
 	d := never
