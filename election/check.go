@@ -64,7 +64,7 @@ func CheckList(list []Member) ([]Member, error) {
 }
 
 // ErrFull means that an entry would exceed [MaxMembers] or [MaxListBytes].
-var ErrFull = errors.New("the member list is full: at most 4096 entries and 512 KiB of ids and addresses, departed members included; use shorter ids and addresses, or another cluster")
+var ErrFull = errors.New("the member list is full: at most 4096 entries and 512 KiB of ids and addresses, ids that a user removed included; give a new member a removed id (batuta members add), or use shorter ids and addresses, or another cluster")
 
 // Why a join is refused for now, or until a user adds the member.
 var (

@@ -34,7 +34,7 @@ type Member struct {
 	Version   uint64    `cbor:"v,omitempty"` // 0: from a configuration
 	Departure Departure `cbor:"g,omitempty"`
 	Fixed     bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
-	New       bool      `cbor:"n,omitempty"` // a join has added it to the list, and no leader has received from it since
+	New       bool      `cbor:"n,omitempty"` // a join has added it to the list, and no leader has received from it since; of a removed one: a leader removed it because it was absent
 	Pinned    bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until the process starts again
 	Number    uint64    `cbor:"u,omitempty"` // of a quorum: the member's number; 0: it has none yet
 	Disk      uint64    `cbor:"d,omitempty"` // of a quorum: identifies the disk of a process that asks to join

@@ -152,7 +152,7 @@ func (m *Machine) handleMembership(ev *election.Event) {
 		case ev.Kind == election.MemberAdded:
 			m.add(ev.Member, ev.On)
 		default:
-			m.remove(ev.Peer)
+			m.remove(ev.Peer, false)
 		}
 	case election.Leaving:
 		m.leave()
@@ -534,7 +534,7 @@ func reap(m *Machine) {
 	m.reaper.Look(m.now, m.cfg.Timing.T(), m.View().Leader.ID, 0, all)
 	if id := m.reaper.Due(); id != election.None && m.tenure.Leading() {
 		m.note("reaps", id, m.View(), "it has been absent for "+m.cfg.ReapAfter.String())
-		m.remove(id)
+		m.remove(id, true)
 	}
 }
 

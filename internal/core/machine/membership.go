@@ -343,10 +343,10 @@ func (m *listing) add(e election.Member, withPriority bool) {
 	}
 }
 
-// remove removes a member because the user asks for it.
-func (m *listing) remove(id election.ID) {
+// remove removes a member because the user asks for it, or because it has been absent for long.
+func (m *listing) remove(id election.ID, absent bool) {
 	if e, ok := m.Entry(id); ok && e.Departure == election.Present {
-		e.Departure = election.Removed
+		e.Departure, e.New = election.Removed, absent
 		e.Version += election.RemovalLead
 		m.change(e)
 	}

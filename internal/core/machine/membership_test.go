@@ -498,10 +498,11 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 }
 
 // Members that come and leave again do not fill the list: the leader has the oldest of
-// their tombstones forgotten, and those of no removed member.
+// their tombstones forgotten, also those of members that it removed because they were absent, and
+// none of a member that a user has removed.
 func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	sent := Member{Rank: rank("6"), Version: 1 << 16, Departure: Removed}
-	list := []Member{sent}
+	list := []Member{sent, {Rank: rank("7"), Version: 1 << 16, Departure: Removed, New: true}}
 	for i := range MaxMembers * 3 / 4 {
 		list = append(list, Member{Rank: rank(ID(fmt.Sprint(1000 + i))), Address: "a:1", Version: 2, Departure: Left})
 	}
@@ -532,8 +533,10 @@ func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	if e, _ := leader.Entry("6"); e != sent {
 		t.Errorf("of who was removed it holds %+v, want %+v", e, sent)
 	}
-	if e, ok := leader.Entry("1000"); ok {
-		t.Errorf("of who has left first it still holds %+v", e)
+	for _, id := range []ID{"7", "1000"} {
+		if e, ok := leader.Entry(id); ok {
+			t.Errorf("of who has left first it still holds %+v", e)
+		}
 	}
 	late := from("5", Message{Kind: Members, List: []Member{{Rank: rank("1000"), Address: "a:1", Version: 2, Departure: Left}}})
 	follower.Step(now, late)
@@ -543,6 +546,33 @@ func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	follower.Step(now, Event{Kind: JoinRequested, Member: Member{Rank: rank("1000"), Address: "a:1"}})
 	if e, _ := follower.Entry("1000"); e.Version != 4 || e.Departure != Present {
 		t.Errorf("it joins again as %+v, want a version above that by which it was forgotten", e)
+	}
+}
+
+// The list shows which members a user has removed, and which a leader because they were absent.
+func TestAListShowsWhyAMemberWasRemoved(t *testing.T) {
+	newcomer := Member{Rank: rank("4"), Address: "a:1", Version: 1, New: true}
+	m := newMachine(t, "5", func(c *Config) {
+		c.ReapAfter, c.State, c.Following = time.Minute, State{ID: "5", Members: []Member{newcomer}}, token(3, rank("5"))
+	})
+	m.Step(start, Event{Kind: Started})
+	for _, id := range []ID{"1", "2", "3"} {
+		m.Step(start, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
+	}
+	m.Step(start, Event{Kind: LinkDown, Peer: "1"})
+	m.Step(start, Event{Kind: DialFailed, Peer: "1", Refused: true})
+	m.Step(start, Event{Kind: MemberRemoved, Peer: "4"})
+	for now := start; now.Before(start.Add(2 * time.Minute)); now = now.Add(50 * time.Millisecond) {
+		for _, id := range []ID{"2", "3"} {
+			m.Step(now, from(id, Message{Kind: Ack, Token: m.View(), Stamp: int64(now.Sub(start))}))
+		}
+		m.Step(now, Event{Kind: Woke})
+		m.Step(now, Event{Kind: Saved})
+	}
+	for id, absent := range map[ID]bool{"1": true, "4": false} {
+		if e, _ := m.Entry(id); e.Departure != Removed || e.New != absent {
+			t.Errorf("of %s it holds %+v", id, e)
+		}
 	}
 }
 

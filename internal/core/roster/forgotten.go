@@ -52,29 +52,35 @@ func (r *Roster) lately(now time.Time, id election.ID) (election.Member, bool) {
 	return r.forgotten[i].Member, true
 }
 
-// noteTombstone records an entry if its member has left, in the order in which this member
-// learned of it.
+// forgettable reports whether e is a tombstone that may be forgotten: its member has left, or a
+// leader has removed it because it was absent. That of a member that a user has removed stays.
+func (r *Roster) forgettable(e election.Member) bool {
+	return e.ID != r.self && (e.Departure == election.Left && !e.New || e.Departure == election.Removed && e.New)
+}
+
+// noteTombstone records an entry if it may be forgotten, in the order in which this member learned
+// of it.
 func (r *Roster) noteTombstone(e election.Member) {
 	if at := slices.Index(r.tombstones, e.ID); at >= 0 {
 		r.tombstones = slices.Delete(r.tombstones, at, at+1)
 	}
-	if e.Departure == election.Left && !e.Forgotten() && e.ID != r.self {
+	if r.forgettable(e) {
 		r.tombstones = append(r.tombstones, e.ID)
 	}
 }
 
 // Old returns the entries to merge so that those that left longest ago are forgotten. The list
 // then stays within three quarters of its bounds: members that come and leave would fill it in
-// the end. Removed members are never forgotten.
+// the end.
 func (r *Roster) Old() (due []election.Member) {
 	count, size := len(r.list)-election.MaxMembers*3/4, election.ListBytes(r.list)-election.MaxListBytes*3/4
 	for _, id := range r.tombstones {
 		if count <= 0 && size <= 0 {
 			break
 		}
-		if e, ok := r.Entry(id); ok && e.Departure == election.Left {
+		if e, ok := r.Entry(id); ok && r.forgettable(e) {
 			count, size = count-1, size-e.Size()
-			e.New = true
+			e.Departure, e.New = election.Left, true
 			e.Version++
 			due = append(due, e)
 		}

@@ -48,7 +48,7 @@ func New(own election.Member, saved, configured []election.Member) Roster {
 	})
 	r.digest = election.Digest(r.list)
 	for _, e := range r.list {
-		if e.Departure == election.Left && e.ID != own.ID {
+		if r.forgettable(e) {
 			r.tombstones = append(r.tombstones, e.ID)
 		}
 	}
