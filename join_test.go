@@ -641,3 +641,45 @@ func TestAFloodOfJoinsIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// kept is a store in memory.
+type kept struct{ state election.State }
+
+func (k *kept) Load() (election.State, error)   { return k.state, nil }
+func (k *kept) Save(state election.State) error { k.state = state; return nil }
+
+// A member that was reaped is refused until its tombstone is forgotten, which happens once the list is
+// three quarters full. Then it joins again, with its old state.
+func TestAReapedMemberIsForgottenInTheEnd(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 4)
+		stores := map[ID]*kept{"1": {}, "2": {}, "3": {}, "4": {state: election.State{ID: "4"}}}
+		for i := range election.MaxMembers*3/4 - 4 {
+			id := ID(strconv.Itoa(1000 + i))
+			stores["4"].state.Members = append(stores["4"].state.Members, election.Member{Rank: Rank{ID: id}, Version: election.RemovalLead + 1, Departure: election.Removed, New: true})
+		}
+		start := func(id ID) {
+			c.start(id, joins(c, "1", "2", "3", "4"), func(cfg *Config) { cfg.Store, cfg.ReapAfter = stores[id], 3*time.Second })
+		}
+		for _, id := range []ID{"4", "3", "2", "1"} {
+			start(id)
+		}
+		c.agree("4")
+		c.lists("1", "2", "3", "4")
+		c.kill("1")
+		c.lists("2", "3", "4")
+		c.kill("4") // the next process has its tombstones in the order of the ids
+		c.agree("3")
+		c.rebind("4")
+		start("4")
+		c.agree("4")
+		if err := c.nodes["4"].AddMember(t.Context(), Peer{ID: "5", Addr: "127.0.0.1:7405"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		c.rebind("1")
+		start("1")
+		c.agree("4")
+		c.lists("1", "2", "3", "4")
+	})
+}
