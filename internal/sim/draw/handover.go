@@ -76,7 +76,7 @@ func (g *generator) handover() {
 }
 
 // inTurn cuts followers off from the leader, each for longer than its promise lasts, and heals each
-// cut before the next. A majority follows at any time, and a majority votes for another member in
+// cut before the next. A majority follows at any time, and a majority votes for a different member in
 // the course of time. It returns the cut that lasts.
 func (g *generator) inTurn(c *RNG, leader, other election.ID) (lasting []scenario.Link) {
 	t := g.s.Setup.Filled().Timing
@@ -115,7 +115,7 @@ func (g *generator) slowDisk(c *RNG, id election.ID) election.ID {
 	return id
 }
 
-// askAtOnce makes members lose their leader at one moment: they all ask for votes soon.
+// askAtOnce makes members lose their leader at the same moment: they all ask for votes soon.
 func (g *generator) askAtOnce(c *RNG, leader, other election.ID) {
 	t := g.s.Setup.Filled().Timing
 	switch c.Below(4) {

@@ -25,7 +25,7 @@ const (
 	Cuts       Kind = "cuts"        // some cuts stay: every member is still reached through at most a third member
 	Founding   Kind = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
 	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
-	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and another member asks for votes
+	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and a second member asks for votes
 )
 
 // Kinds returns all kinds.
