@@ -302,9 +302,6 @@ func (m *listing) delisted() {
 	}
 	m.place = offList
 	m.leaveLeadership("the other members list it as departed")
-	if m.tenure.Mine(m.tenure.Next()) {
-		m.drop()
-	}
 	m.rejoin(election.None)
 }
 
@@ -321,9 +318,6 @@ func (m *listing) relisted() {
 // request leaves out stays for a known member: its address, its priority unless it is given, and
 // that it only follows.
 func (m *listing) add(e election.Member, withPriority bool) {
-	if e.ID.Kind() != m.cfg.Self.ID.Kind() {
-		return
-	}
 	known, _ := m.Entry(e.ID)
 	e.Departure, e.Fixed, e.New, e.Pinned = election.Present, false, false, withPriority
 	if !withPriority {
@@ -352,13 +346,9 @@ func (m *listing) remove(id election.ID, absent bool) {
 	}
 }
 
-// leave takes this member off the list: it gives up leadership and is gone for the members until it
-// joins again.
+// leave takes this member off the list: it is gone for the members until it joins again. If it leads,
+// review ends that.
 func (m *listing) leave() {
-	if m.tenure.Leading() {
-		m.place = offList // no member asks it whether it is a candidate
-		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
-	}
 	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Departure != election.Removed {
 		e.Departure, e.New = election.Left, false
 		m.place = offList
@@ -394,7 +384,7 @@ func (m *listing) noticeLink(ev election.Event) {
 	id := m.notifying
 	switch {
 	case ev.Kind == election.LinkUp:
-		if e, ok := m.Entry(id); ok && e.Departure == election.Removed {
+		if e, _ := m.Entry(id); e.Departure == election.Removed {
 			m.note("notifies", id, election.Token{}, "that it was removed")
 			m.sendOutside(id, &election.Message{Kind: election.Members, List: []election.Member{e}})
 		}
@@ -418,8 +408,8 @@ func (m *listing) noticeLink(ev election.Event) {
 // one with the lower id ends, and takes its own removal back: exactly one of them is left. Their
 // ranks decide nothing, because each may not have received the priority of the other.
 func (m *listing) removedBy(id election.ID, tombstone election.Member) {
-	other, ok := m.Entry(id)
-	if !ok || other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || other.ID.Compare(m.cfg.Self.ID) < 0 {
+	other, _ := m.Entry(id)
+	if other.Departure != election.Removed || m.place != onList || m.linked() || m.outdates(tombstone) || other.ID.Compare(m.cfg.Self.ID) < 0 {
 		return
 	}
 	m.note("yields to", id, election.Token{}, "each has removed the other, and its id is higher")

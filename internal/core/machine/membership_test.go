@@ -292,6 +292,38 @@ func TestDigestsThatAlwaysDifferAreHarmless(t *testing.T) {
 	}
 }
 
+// A leader that leaves gives up leadership in the same step, and the members learn of both.
+func TestALeaderThatLeavesGivesUpLeadership(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	actions := m.Step(start, Event{Kind: Leaving})
+	got := kinds(actions)
+	if !slices.Contains(got, "lose:resigned") || !slices.Contains(got, "resign>2") {
+		t.Errorf("%q, want leadership lost, and 2 to learn of it", got)
+	}
+	if told := news(actions, "2"); len(told) != 1 || told[0].ID != "5" || told[0].Departure != Left {
+		t.Errorf("2 learns of %v, want that 5 has left", told)
+	}
+}
+
+// A member that learns that it is off the list withdraws a claim that is on its way to the disk.
+func TestAClaimEndsWithItsMembersPlaceOnTheList(t *testing.T) {
+	m := follow(t, "4")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1})
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	if got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "save") {
+		t.Fatalf("the leader crashes: %q, want a claim", got)
+	}
+	got := kinds(m.Step(start, from("3", Message{Kind: Members, List: []Member{{Rank: rank("4"), Version: 5, Departure: Left}}})))
+	if !slices.Contains(got, "report>3") {
+		t.Errorf("off the list: %q, want 3 to learn that the claim is withdrawn", got)
+	}
+	if got = kinds(m.Step(start, Event{Kind: Saved})); slices.Contains(got, "elect") || m.Standing() != IneligibleGone {
+		t.Errorf("the claim is on disk: %q, and it is a candidate: %q; want neither", got, m.Standing())
+	}
+}
+
 // A member that learns late that it had left is no candidate and asks to be admitted again, by
 // all through which it joins; on the list once more, it takes part.
 func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {

@@ -156,9 +156,6 @@ func (t *Tenure) Announced(end election.Token, now time.Time) {
 	}
 }
 
-// AnnouncedEnd is the last leadership of which that was noted.
-func (t *Tenure) AnnouncedEnd() election.Token { return t.announcedEnd }
-
 // Past reports whether a leader has announced the end of that leadership. If the leader itself
 // announces, later than what it sent before may arrive, that it leads, it does: it had been
 // stopped, or it was a former process with its id that ended.
