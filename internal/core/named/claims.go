@@ -149,7 +149,7 @@ func (o *office) raise(k *contest) {
 
 // ask requests a full report from a member, at most once in two heartbeats.
 func (o *office) ask(p *peer) {
-	if !p.askedAt.IsZero() && o.now.Sub(p.askedAt) < 2*o.timing.Heartbeat {
+	if o.now.Sub(p.askedAt) < 2*o.timing.Heartbeat {
 		return
 	}
 	p.askedAt = o.now
@@ -190,11 +190,10 @@ func (o *office) claims(k *contest, p *peer, cl claim) {
 	o.candidacy(k, p, cl)
 	for _, s := range k.seats {
 		if s.leader == p.id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
-			cause := election.CauseResigned
 			if cl.Resigned {
 				s.avoid, s.pin = p.id, true
 			}
-			o.vacate(k, s, cause)
+			o.vacate(k, s, election.CauseResigned)
 		}
 	}
 	if cl.Epoch > 0 {

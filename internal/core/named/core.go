@@ -190,7 +190,7 @@ func (c *Core) coordinator() election.Token {
 // follow records which member coordinates.
 func (c *Core) follow() {
 	now := c.coordinator()
-	if now.Leader.ID == c.self && now.Defined() {
+	if now.Leader.ID == c.self {
 		c.until = c.now.Add(c.hold)
 	}
 	if same(now, c.view) {
@@ -261,7 +261,7 @@ func (c *Core) receive(m *election.Message) {
 		if c.office != nil {
 			c.office.settle()
 		}
-	case !c.view.Defined() || !same(m.Token, c.view): // late, or early: the sender repeats it
+	case !same(m.Token, c.view): // late, or early: the sender repeats it
 	case c.office != nil:
 		c.office.receive(m.From, f)
 		if f.Op == opRequest && f.Request != nil {
@@ -285,7 +285,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 		out := *m
 		out.Shares = &election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
 		return &out
-	case m.Kind == election.Ack && c.office == nil && same(m.Token, c.view) && to == c.view.Leader.ID:
+	case m.Kind == election.Ack && same(m.Token, c.view) && to == c.view.Leader.ID:
 		if len(c.campaigns)+len(c.holds)+len(c.names) == 0 {
 			return m // no member uses them
 		}
@@ -303,17 +303,15 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 
 // hears applies that part of a heartbeat or a resignation.
 func (c *Core) hears(m *election.Message) {
-	s := m.Shares
 	switch {
 	case m.Kind == election.Resign:
 		c.former.hears(m)
 	case m.Kind == election.Beat && same(m.Token, c.view) && m.From == c.view.Leader.ID:
 		c.beats.ticks(m, c.now)
-	}
-	if s == nil || !c.view.Defined() || !same(m.Token, c.view) {
-		return
-	}
-	if m.Kind == election.Beat && c.office == nil && m.From == c.view.Leader.ID {
+		s := m.Shares
+		if s == nil {
+			return
+		}
 		c.vouched(s.Echo)
 		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {
 			c.ask()

@@ -110,10 +110,7 @@ func (c *member) learnAll(seats []Seat) {
 func (c *member) learn(s Seat) {
 	h := c.holds[s.Name]
 	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != c.self || s.Epoch != h.epoch || s.Gone) {
-		if s.Epoch < h.epoch && !s.Gone {
-			c.touch(s.Name) // it is to learn of the higher epoch
-		}
-		c.lose(s.Name, h, election.CauseSuperseded)
+		c.lose(s.Name, h, election.CauseSuperseded) // and reports it: the coordinator learns of a higher epoch
 	}
 	k := s.key()
 	if s.Gone {
@@ -172,9 +169,6 @@ func (c *member) offered(s Seat) {
 
 // show notifies watchers if what they see of a seat has changed.
 func (c *member) show(e *entry, cause election.Cause) {
-	if e == nil {
-		return
-	}
 	now := e.token()
 	if e.Leader == c.self {
 		if h := c.holds[e.Name]; h == nil || h.over || h.seat != e.Seat.Seat || h.epoch != e.Epoch {

@@ -228,8 +228,8 @@ func (c *member) tellAll(f frame, claims []claim) {
 
 // report sends the coordinator what has changed.
 func (c *member) report() {
-	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
-		return // the full report has it
+	if len(c.dirty) == 0 || c.reported == 0 {
+		return // the full report has it, to the next coordinator if there is none
 	}
 	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
 		c.reported++

@@ -101,7 +101,7 @@ func (b *beatClock) ticks(m *election.Message, now time.Time) { *b = beatClock{m
 
 // read is the time now under a leadership. A follower's is behind the leader's by what the beat took.
 func (b *beatClock) read(of election.Token, now time.Time) (stamp int64, ok bool) {
-	return b.stamp + int64(now.Sub(b.at)), !b.at.IsZero() && same(b.of, of)
+	return b.stamp + int64(now.Sub(b.at)), same(b.of, of)
 }
 
 // Forget gives up waiting for a reply.

@@ -25,7 +25,7 @@ func (o *office) fit(id election.ID) bool {
 		return o.member.fit
 	}
 	p := o.peers[id]
-	return p != nil && p.reported && p.fit && !p.down && o.now.Sub(p.heard) <= o.wait && p.over.Before(o.now) && o.Knows(id)
+	return p != nil && p.reported && p.fit && o.now.Sub(p.heard) <= o.wait && p.over.Before(o.now) && o.Knows(id)
 }
 
 // refit refreshes which members are fit: each candidate of each name is asked for that.
@@ -107,7 +107,7 @@ func (o *office) askRelease(k *contest, s *seat) {
 // whose share exceeds a further candidate's by more than the heaviest name. It looks at each
 // name once, and begins so many hand-overs as may be under way.
 func (o *office) level() {
-	if !o.uneven || !o.settled || o.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
+	if !o.uneven || o.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
 		return
 	}
 	o.levelAt = o.now.Add(o.timing.Heartbeat / 10)
@@ -239,9 +239,6 @@ func (o *office) flush() {
 		o.flushAt = o.now
 	} else if o.uneven && len(o.moving) < MaxHandovers && o.settled {
 		o.flushAt = o.levelAt
-	}
-	if len(o.dirty) > 0 || len(o.changed) > 0 {
-		o.flushSoon()
 	}
 }
 
