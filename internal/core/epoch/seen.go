@@ -62,7 +62,7 @@ func (s *Seen) UsedUp() bool { return s.highest >= election.MaxEpoch }
 // Limit returns the highest epoch that is believed now: maxLeap above the highest at the
 // beginning of the hour.
 func (s *Seen) Limit(now time.Time) uint64 {
-	if s.baseAt.IsZero() || now.Sub(s.baseAt) >= leapEvery {
+	if now.Sub(s.baseAt) >= leapEvery {
 		s.base, s.baseAt = s.highest, now
 	}
 	return min(election.MaxEpoch, s.base+maxLeap)

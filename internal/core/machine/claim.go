@@ -159,7 +159,7 @@ func (m *elector) asksBeforehand() bool {
 	case m.cfg.NoDetector:
 	case m.seen.Contested():
 		why = "another has claimed meanwhile"
-	case !m.declined.IsZero() && m.now.Sub(m.declined) <= m.farT():
+	case m.now.Sub(m.declined) <= m.farT():
 		why = "it has replied that it is no candidate"
 	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
 		m.mayAskTwice(false)
@@ -325,7 +325,7 @@ func (m *inquiry) workElsewhere() election.ID {
 // wakeForOthersWork: a member that leads or drains counts as down after the silence that is tolerated.
 func (m *inquiry) wakeForOthersWork() {
 	for i := range m.members {
-		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.works(m.now, m.cfg.Timing.Bears()) {
+		if peer := &m.members[i]; m.contestHeld && peer.works(m.now, m.cfg.Timing.Bears()) {
 			m.alarms.Wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
 		}
 	}
@@ -425,7 +425,7 @@ func (m *inquiry) awaitNobody() {
 // askAgain asks those again that have reported a leader which was not on our list, and is by now.
 func (m *inquiry) askAgain() {
 	m.others(func(i int, peer *member) {
-		if peer.awaited && peer.reports != election.None && m.Knows(peer.reports) {
+		if peer.awaited && m.Knows(peer.reports) {
 			m.probe(i)
 		}
 	})
@@ -544,7 +544,7 @@ func (r *roll) answerLost(inquired time.Time) bool {
 
 // rebuffed reports whether a member has refused us lately: it would have again.
 func (r *roll) rebuffed(now time.Time) bool {
-	return anyOf(r.members, func(peer *member) bool { return !peer.rebuffedAt.IsZero() && now.Sub(peer.rebuffedAt) <= r.farT() })
+	return anyOf(r.members, func(peer *member) bool { return now.Sub(peer.rebuffedAt) <= r.farT() })
 }
 
 // mayBeBack reports whether a member was last found down more than T ago: followers do not dial

@@ -38,7 +38,7 @@ func (m *watcher) beaten(from int, msg *election.Message) {
 	m.heardLeader()
 	m.tenure.LearnSide(msg.Side, msg.Young)
 	m.members[from].epoch = msg.Token.Epoch
-	if m.members[from].link && !m.byRelay {
+	if m.members[from].link {
 		m.setState(from, election.StateUp) // the last leader may not have reached it
 	}
 	m.detector.TakeBeat(m.now, msg.Stamp)
@@ -71,7 +71,7 @@ func (m *watcher) ping() {
 	}
 	m.pings(m.now.Add(m.cfg.Timing.Heartbeat))
 	if !m.reaches(i, m.now) {
-		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
+		if !m.members[i].down {
 			m.pingIndirectly(i) // its relay has stopped
 		}
 		return
@@ -261,7 +261,7 @@ func (m *watcher) probeReplied(from int, msg *election.Message) {
 		m.superseded(msg.Token, false)
 	case (c == 0 && m.tenure.Live() || m.tenure.Continues(msg)) && msg.Ended && msg.Token.Leader.ID == peer:
 		m.leaderEnds(msg, "it replied that it has ended")
-	case !fresh || !known || m.tenure.Mine(msg.Token) || !msg.Token.Defined():
+	case !fresh || !known || m.tenure.Mine(msg.Token):
 	case c < 0:
 		m.outbid(msg.Token, m.me)
 	case c == 0 && m.tenure.Certain() && m.byRelay && msg.Token.Leader.ID == peer:
@@ -364,8 +364,8 @@ func (m *watcher) wakeForDetector() {
 			}
 		case m.shouldDial(i):
 			at := peer.redial
-			if soon := m.now.Add(m.cfg.Timing.Heartbeat); at.Before(soon) && !m.now.Before(at) {
-				at = soon // there was no room for it now
+			if !m.now.Before(at) {
+				at = m.now.Add(m.cfg.Timing.Heartbeat) // there was no room for it now
 			}
 			m.alarms.Wake(at)
 		}

@@ -115,7 +115,7 @@ func (m *elector) probedBy(msg *election.Message) {
 // It is good if it is higher than the present leadership, or equal and not known to have ended; a
 // sender with a different leadership receives what we hold.
 func (m *elector) accept(t election.Token, from int) {
-	if !t.Defined() || m.tenure.Mine(t) || !m.Knows(t.Leader.ID) {
+	if m.tenure.Mine(t) || !m.Knows(t.Leader.ID) {
 		return // our own, come back round the ring; or a stranger's
 	}
 	itself := t.Leader.ID == m.members[from].ID && !m.byRelay
@@ -130,9 +130,9 @@ func (m *elector) accept(t election.Token, from int) {
 	case c < 0, c == 0 && m.tenure.Certain():
 		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
-	case c > 0 && !past && m.outweighs(t):
+	case !past && m.outweighs(t):
 		m.goOn(t, from)
-	case c > 0 && m.tenure.Beats():
+	case m.tenure.Beats():
 		m.superseded(t, !past)
 	case past, itself && m.givesWay(t, m.now):
 		// Its time has ended, as it sees it: a member that follows it now loses it again.

@@ -206,7 +206,7 @@ type connections struct {
 func (m *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]
 	if !ok {
-		if e, listed := m.Entry(peer.ID); listed && e.Departure == election.Removed {
+		if e, _ := m.Entry(peer.ID); e.Departure == election.Removed {
 			return election.ErrRemoved
 		}
 		if m.joins && len(m.members) == 1 && !m.tenure.Live() {
@@ -299,7 +299,7 @@ func (m *crew) refute(i int) {
 // is admitted by those that know.
 func (m *crew) removedForGood(tombstone election.Member) bool {
 	news := tombstone.Version == 0 || m.outdates(tombstone)
-	if m.removedSince.IsZero() || news && m.linked() || m.now.Sub(m.removedAt) > m.farT()+m.cfg.Timing.Heartbeat {
+	if news && m.linked() || m.now.Sub(m.removedAt) > m.farT()+m.cfg.Timing.Heartbeat {
 		m.removedSince = m.now
 	}
 	m.removedAt = m.now

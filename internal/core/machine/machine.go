@@ -496,9 +496,8 @@ func (m *Machine) relayed(from int, msg *election.Message) {
 	to, known := m.index[inner.To]
 	switch {
 	case !known:
-	case msg.Ended && inner.From == m.cfg.Self.ID && to != m.me:
-		m.cannot(m.members[from].ID, to)
 	case msg.Ended:
+		m.cannot(m.members[from].ID, to)
 	case to == m.me:
 		m.receivePassed(from, inner)
 	case inner.From == msg.From && to != from && passes(inner.Kind):
@@ -527,8 +526,8 @@ func reap(m *Machine) {
 	all := make([]reaper.Member, 0, len(m.members))
 	for i := range m.members {
 		p := &m.members[i]
-		relayed := !p.viaAt.IsZero() && m.now.Sub(p.viaAt) <= m.farT()
-		away := i != m.me && !p.link && !relayed && (p.state == election.StateDown || p.state == election.StateUnreachable)
+		relayed := m.now.Sub(p.viaAt) <= m.farT()
+		away := !p.link && !relayed && (p.state == election.StateDown || p.state == election.StateUnreachable)
 		all = append(all, reaper.Member{ID: p.ID, Away: away, Votes: !p.Observer})
 	}
 	m.reaper.Look(m.now, m.cfg.Timing.T(), m.View().Leader.ID, 0, all)

@@ -172,11 +172,12 @@ func (r *roll) givesWay(t election.Token, now time.Time) bool {
 
 // works is the first member that may work; None: there is none.
 func (r *roll) works(now time.Time) election.ID {
-	i := slices.IndexFunc(r.members, func(peer member) bool { return peer.ID != r.self && peer.works(now, r.timing.Bears()) })
-	if i < 0 {
-		return election.None
+	for i := range r.members { // this member reports nothing to itself
+		if peer := &r.members[i]; peer.works(now, r.timing.Bears()) {
+			return peer.ID
+		}
 	}
-	return r.members[i].ID
+	return election.None
 }
 
 func anyOf(members []member, such func(*member) bool) bool {
@@ -376,7 +377,7 @@ func (r *roll) Fits(e election.Member) bool { return r.roster.Fits(e) }
 // rankOf is what a leader ranks by now: what its token has, unless that was changed on the list
 // since.
 func (r *roll) rankOf(leader election.Rank) election.Rank {
-	if e, ok := r.Entry(leader.ID); ok && e.Version > 0 {
+	if e, _ := r.Entry(leader.ID); e.Version > 0 {
 		return e.Rank
 	}
 	return leader
@@ -435,11 +436,11 @@ type relays struct {
 // relayTo is the relay to a member, if that is the way.
 func (l *roll) relayTo(to int, now time.Time) (r int, ok bool) {
 	peer := &l.members[to]
-	if peer.viaAt.IsZero() || now.Sub(peer.viaAt) > l.farT() || peer.link && !peer.viaAt.After(peer.heard) {
+	if now.Sub(peer.viaAt) > l.farT() || peer.link && !peer.viaAt.After(peer.heard) {
 		return 0, false
 	}
 	r, ok = l.index[peer.via]
-	return r, ok && r != l.me && !l.members[r].down
+	return r, ok && !l.members[r].down
 }
 
 // reaches reports whether messages can go to a member, over a link or by a relay.
@@ -464,7 +465,7 @@ func (peer *member) asked(self election.ID) bool {
 // mayPass reports whether r may be asked to pass something on to i.
 func (l *roll) mayPass(r, i int, now time.Time) bool {
 	peer := &l.members[r]
-	return r != i && r != l.me && !peer.down && (peer.link || peer.missed.IsZero() || now.Sub(peer.missed) > l.timing.T())
+	return r != i && r != l.me && !peer.down && (peer.link || now.Sub(peer.missed) > l.timing.T())
 }
 
 // allToAsk is every member that may be asked. In a large cluster it is a few with a link: where all

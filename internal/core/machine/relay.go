@@ -29,7 +29,7 @@ func (m *watcher) unreached(i int) {
 // reached records that a relay passes on what i sends.
 func (m *watcher) reached(i int, by election.ID) {
 	peer := &m.members[i]
-	anew := peer.viaAt.IsZero() || m.now.Sub(peer.viaAt) > m.farT()
+	anew := m.now.Sub(peer.viaAt) > m.farT()
 	if anew || peer.via != by {
 		m.note("reaches", peer.ID, election.Token{}, "by "+string(by))
 	}

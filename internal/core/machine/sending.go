@@ -207,7 +207,7 @@ func (m *mail) pass(r int, msg *election.Message) {
 // passOn passes on a message as a relay. A relay that cannot reports so.
 func (m *mail) passOn(from, to int, inner *election.Message) {
 	peer, asker := &m.members[to], m.members[from].ID
-	if !peer.link && !peer.missed.IsZero() && m.now.Sub(peer.missed) <= m.cfg.Timing.T() {
+	if !peer.link && m.now.Sub(peer.missed) <= m.cfg.Timing.T() {
 		m.cannotPass(from, peer.ID)
 		return
 	}

@@ -187,9 +187,7 @@ func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
 
 // reviewed records its eligibility, and returns what it was at the last review.
 func (s *standing) reviewed(is election.Eligibility) (was election.Eligibility) {
-	if was = s.stood; was != is {
-		s.stood = is
-	}
+	was, s.stood = s.stood, is
 	return was
 }
 

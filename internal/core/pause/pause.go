@@ -34,7 +34,7 @@ func (p *Pause) On(now time.Time) bool { return now.Before(p.until) }
 // Bars reports whether a member is no candidate, because the pause leaves leadership to the holder, which is
 // on the list still.
 func (p *Pause) Bars(now time.Time, id election.ID, listed func(election.ID) bool) bool {
-	return p.On(now) && p.holder != election.None && p.holder != id && listed(p.holder)
+	return p.On(now) && p.holder != id && listed(p.holder)
 }
 
 // Until returns the end of the pause, zero if there is none now, and its holder.

@@ -28,7 +28,7 @@ func (r *Roster) MayEnter(e election.Member, closed bool) error {
 	}
 	known, ok := r.Entry(e.ID)
 	switch {
-	case ok && known.Departure == election.Removed:
+	case known.Departure == election.Removed:
 		return election.ErrRemoved
 	case !ok && closed:
 		return fmt.Errorf("%w: its members are a fixed list, and %s is not on it; a user adds it (batuta members add), or gives the members addresses to join through too", election.ErrNotMember, e.ID)
