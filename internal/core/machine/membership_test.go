@@ -292,6 +292,15 @@ func TestDigestsThatAlwaysDifferAreHarmless(t *testing.T) {
 	}
 }
 
+// All ids of a cluster are of one kind, those that a user adds too.
+func TestAMemberOfAnotherKindIsNotAdded(t *testing.T) {
+	m := follow(t, "2")
+	got := m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("alpha"), Address: "127.0.0.1:9"}})
+	if len(got) != 0 || m.Knows("alpha") || len(m.List()) != 5 {
+		t.Errorf("a member with a name among numbers: %q and %d entries, want nothing and 5", kinds(got), len(m.List()))
+	}
+}
+
 // A leader that leaves gives up leadership in the same step, and the members learn of both.
 func TestALeaderThatLeavesGivesUpLeadership(t *testing.T) {
 	m := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) })

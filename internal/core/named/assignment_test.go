@@ -449,3 +449,26 @@ func TestEvenSharesAreNotAllThatCounts(t *testing.T) {
 		}
 	}
 }
+
+// A coordinator that has numbered all that its epoch can steps down, once; the next goes on above that.
+func TestACoordinatorWithoutFurtherNumbersStepsDown(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 1)
+	last := c.members["3"]
+	for name, k := range last.c.office.contests.byName {
+		k.last = 2<<EpochBits - 1
+		for _, m := range c.members {
+			if m.leads[name].Defined() {
+				m.do(m.c.Resign(c.now, name))
+			}
+		}
+		c.run(time.Second)
+		if last.stepsDown != 1 {
+			t.Fatalf("it has no more numbers, and has stepped down %d times, want once", last.stepsDown)
+		}
+		c.leadAll(2, "2")
+		c.run(2 * time.Second)
+		if led := c.led[name]; led.Epoch <= 2<<EpochBits-1 {
+			t.Errorf("the next coordinator: led under %d, want above %d", led.Epoch, 2<<EpochBits-1)
+		}
+	}
+}
