@@ -45,6 +45,13 @@ const smallest = `(() => {
 	return Math.min(...sizes)
 })()`
 
+// nearTheRings gives the labels that are less than 4 of the picture's units from a ring of their member.
+const nearTheRings = `[...document.querySelectorAll('#circle .member .say')].filter(x => x.textContent && x.checkVisibility({visibilityProperty: true})).map(x => {
+	const rings = [...x.closest('.member').querySelectorAll('.body, .run, .halo')].filter(ring => ring.checkVisibility({visibilityProperty: true})).map(ring => ring.r.baseVal.value + parseFloat(getComputedStyle(ring).strokeWidth) / 2)
+	const y = parseFloat(x.getAttribute('y')), em = parseFloat(getComputedStyle(x).fontSize)
+	return [x.textContent, (y > 0 ? y + .05 * em : -y - .02 * em) - Math.max(...rings)] // capitals have .75 em, and .22 em are below the line
+}).filter(([, gap]) => gap < 4).map(([words, gap]) => words + ' is ' + gap.toFixed(1) + ' from its ring')`
+
 // On a phone Next stays in reach, and nothing of the picture is cropped; what a message carries
 // stands next to it; the reasons are in the page's language; the simulator loads with a bar.
 func TestALectureOnAPhone(t *testing.T) {
@@ -74,6 +81,14 @@ func TestALectureOnAPhone(t *testing.T) {
 		}
 	}
 	b.shoot("lab-390-lecture-es")
+	b.size(390, 800, "light")
+	eval[any](b, "lab.present(true), 0")
+	for step := range 5 {
+		eval[any](b, with("n => (lab.tours.go(n), 0)", step))
+		for _, near := range eval[[]string](b, nearTheRings) {
+			t.Errorf("a lecture of 390 × 800 px, step %d: %s", step, near)
+		}
+	}
 	eval[any](b, "lab.present(false), lab.tours.begin('3-chang-roberts'), 0")
 	b.until("lab.tours.current?.name === '3-chang-roberts'")
 	eval[any](b, "lab.tours.go(2), lab.pick({event: lab.model.events.find(e => e.why === 'it won the election'), at: lab.now}), 0")

@@ -45,7 +45,7 @@ export class Circle {
     this.short = short(model.members.map(m => m.id))
     const [width, height] = this.extent = this.big && innerWidth >= 960 ? broad : tall
     set(this.svg, 'viewBox', `0 0 ${width} ${height}`)
-    const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - 92, 124 + 14 * n)
+    const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - (this.big && this.extent === tall ? 104 : 92), 124 + 14 * n) // the labels of a lecture on a phone are larger
     this.places = model.members.map((_, i) => {
       const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top, its successor behind it
       return { x: width / 2 + (n === 1 ? 0 : rx * Math.cos(turn)), y: height / 2 + 8 + (n === 1 ? 0 : ry * Math.sin(turn)) }
@@ -136,9 +136,9 @@ export class Circle {
     if (mark) set(el.mark, 'd', mark)
     const words = this.words(state, this.#runs(el, i, state, now))
     text(el.say, words)
-    const half = this.#wide(el.say, this.said) / 2 + 4, high = this.said * 1.1 + 4, { x, y } = this.places[i], [width, height] = this.extent
+    const half = this.#wide(el.say, this.said) / 2 + 4, high = this.said * 1.1 + 4, far = r + 17 + Math.max(0, this.said - 24) / 2, { x, y } = this.places[i], [width, height] = this.extent
     set(el.say, 'x', (Math.max(half, Math.min(width - half, x)) - x).toFixed(1)) // within the picture, its outline too
-    set(el.say, 'y', (el.below ? Math.min(r + 17, height - high - y) : Math.max(state.role === 'leads' && state.condition !== 'dead' ? -r - 31 : -r - 17, high - y)).toFixed(1))
+    set(el.say, 'y', (el.below ? Math.min(far, height - high - y) : Math.max(state.role === 'leads' && state.condition !== 'dead' ? -far - 14 : -far, high - y)).toFixed(1))
     set(el.hit, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
   }
 
