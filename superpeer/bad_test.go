@@ -76,6 +76,8 @@ func TestWhatCannotBeTrueIsRefused(t *testing.T) {
 		"a negative token":       {Token: -1},
 		"a version of the end":   {Version: math.MaxUint32},
 		"a negative slot":        {Slot: -2},
+		"a negative number":      {Size: -1},
+		"negative super peers":   {Live: -1},
 		"10,000 clients":         {Kind: rules.Transfer, Leases: many},
 		"one client too many":    {Kind: rules.Roll, Leases: make([]lease, 5)},
 		"a lease of NaN":         {Kind: rules.Roll, Leases: []lease{{Peer: 3, RTT: nan}}},

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/memberlist"
 
@@ -212,5 +214,5 @@ func splitAddress(addr string) (netip.Addr, int, error) {
 }
 
 func plain(text string, limit int) bool {
-	return len(text) <= limit && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+	return len(text) <= limit && !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) })
 }

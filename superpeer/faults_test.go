@@ -231,3 +231,41 @@ func TestAForgedNumberSilencesNoNode(t *testing.T) {
 		}
 	})
 }
+
+// TestAMapHasWhatCameInTime: the rounds are long, and one super peer is dead.
+func TestAMapHasWhatCameInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := together(t, superpeertest.NewNetwork(level), 4, Config{Fraction: 0.5, Method: rules.Random, Round: 10 * time.Second})
+		defer killAll(all)
+		within(t, 600, "settle", func() error { return wrong(all, 0) })
+		time.Sleep(5 * time.Minute)
+		dead := ""
+		for _, m := range all[1:] {
+			if m.IsSuperPeer() && dead == "" {
+				dead = m.ID()
+				m.Kill()
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		groups, err := all[0].Map(ctx)
+		if err != nil || len(groups) != 2 {
+			t.Fatalf("%d groups, %v", len(groups), err)
+		}
+		for _, g := range groups {
+			if g.Answers == (g.ID == dead) {
+				t.Errorf("%s: answers is %v", g.ID, g.Answers)
+			}
+		}
+	})
+}
+
+// TestTextsDoNotSteerTerminals has ids that terminals read as commands.
+func TestTextsDoNotSteerTerminals(t *testing.T) {
+	for text, want := range map[string]bool{"a": true, "ñ 1": true, "": true, "a\x1b[2J": false, "a\u009b2J": false, "a\u202eb": false, "\xff": false, "a\tb": false} {
+		m := meta{method: rules.Tokens, fraction: 0.5, round: DefaultRound, id: text}
+		if _, err := decodeMeta(m.encode()); (err == nil) != want {
+			t.Errorf("%q as an id: %v", text, err)
+		}
+	}
+}

@@ -201,7 +201,7 @@ type Placed struct {
 }
 
 // Map asks all super peers that this node knows for their clients, until all have answered, ctx
-// ends, or two rounds have passed.
+// ends, or two rounds have passed. It returns what it has then: Group.Answers is false for the rest.
 func (m *Member) Map(ctx context.Context) ([]Group, error) {
 	v := m.view.Load()
 	var list []Group
@@ -239,9 +239,6 @@ func (m *Member) Map(ctx context.Context) ([]Group, error) {
 			default:
 			}
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
 	}
 	return list, nil
 }

@@ -208,7 +208,7 @@ func (w *message) check(l limits) error {
 		return errBad{fmt.Sprintf("token %d of %d", w.Token, l.tokens)}
 	case w.Version > maxVersion:
 		return errBad{fmt.Sprintf("version %d", w.Version)}
-	case w.Slot < 0 || w.Load < 0:
+	case w.Slot < 0 || w.Load < 0 || w.Size < 0 || w.Live < 0:
 		return errBad{"a negative count"}
 	case !trip(w.RTT):
 		return errBad{fmt.Sprintf("a round trip of %v ms", w.RTT)}

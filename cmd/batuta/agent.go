@@ -469,7 +469,7 @@ func (a *agentRun) printEvents(ready api.Line) {
 		defer mu.Unlock()
 		err := write(l, a.Stdout)
 		if err != nil {
-			a.log.Warn("events are not printed any more: standard output has no reader", "error", err)
+			a.log.Warn("events are not printed any more: standard output cannot be written", "error", err)
 		}
 		return err == nil
 	}

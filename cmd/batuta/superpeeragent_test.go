@@ -469,6 +469,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 		`method "luck"`:                                          "--method luck",
 		"give a secret file":                                     "--listen 10.1.2.3:7600",
 		`join "x"`:                                               "--join x",
+		"--round 0s":                                             "--round 0",
 		"round 1ns":                                              "--round 1ns",
 		"no such file":                                           "--http 127.0.0.1:0 --secret-file /does/not/exist",
 		"--on-super":                                             "--on-super /does/not/exist",

@@ -78,6 +78,9 @@ func (f *peerFlags) check() error {
 	if f.config.Fraction == 0 {
 		return cli.Usagef("--fraction 0: want 1e-07 to 1")
 	}
+	if f.config.Round == 0 {
+		return cli.Usagef("--round 0s: want 50ms to 1m0s")
+	}
 	if err := f.config.Validate(); err != nil {
 		return cli.Exit(cli.Usage, err)
 	}
@@ -282,7 +285,7 @@ func (a *peerRun) print(ready peeragent.Line) {
 	unread := write(ready, a.Stdout)
 	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, a.node.Watch) {
 		if unread != nil {
-			a.log.Warn("events are not printed any more: standard output has no reader", "error", unread)
+			a.log.Warn("events are not printed any more: standard output cannot be written", "error", unread)
 			return
 		}
 		l := peeragent.LineOf(a.node.ID(), ev)
