@@ -241,6 +241,29 @@ func TestAbsurdMessagesMoveNothing(t *testing.T) {
 	}
 }
 
+// What the driver reports late moves nothing: of a process that a newer one has replaced, or of a
+// member that is off the list by now.
+func TestALateReportOfTheDriverMovesNothing(t *testing.T) {
+	m := follow(t, "2")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 9})
+	for name, ev := range map[string]Event{
+		"a link of an earlier process": {Kind: LinkUp, Peer: "4", Rank: rank("4"), Incarnation: 3},
+		"a link of no member":          {Kind: LinkUp, Peer: "9", Rank: rank("9"), Incarnation: 3},
+		"the end of such a link":       {Kind: LinkDown, Peer: "9"},
+		"a dial of no member":          {Kind: DialFailed, Peer: "9", Refused: true},
+		"a message of no member":       from("9", Message{Kind: Coordinator, Token: token(4, rank("9"))}),
+	} {
+		if got := m.Step(start, ev); len(got) != 0 {
+			t.Errorf("%s gives %q, want nothing", name, kinds(got))
+		}
+	}
+	for _, v := range m.Members() {
+		if v.ID == "4" && v.Incarnation != 9 {
+			t.Errorf("4 counts as process %d, want 9", v.Incarnation)
+		}
+	}
+}
+
 // A member that lies raises the epoch again and again, each time as far as one message
 // may.
 func TestALiarCannotUseUpTheEpochs(t *testing.T) {
