@@ -183,6 +183,55 @@ func TestAnEntryThatCannotBeAppliedEndsTheMemberAlone(t *testing.T) {
 	}
 }
 
+// A message of raft's that raft would panic on, or that no honest member sends, is refused.
+func TestAnUnsoundMessageIsRefused(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["3"]
+	term, last, far := c.term(), c.lastIndex(), uint64(election.MaxEpoch+1)
+	entry := func(index, term uint64) []*pb.Entry { return []*pb.Entry{{Index: &index, Term: &term}} }
+	held, err := snapshots{c.storage, c.replica}.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := func(index, term uint64) *pb.Snapshot {
+		return &pb.Snapshot{Data: held.GetData(), Metadata: &pb.SnapshotMetadata{ConfState: held.GetMetadata().GetConfState(), Index: &index, Term: &term}}
+	}
+	app, response, snap, vote := pb.MsgApp.Enum(), pb.MsgAppResp.Enum(), pb.MsgSnap.Enum(), pb.MsgVote.Enum()
+	if err := c.check(&pb.Message{Type: app, Term: &term, Index: &last, LogTerm: &term, Entries: entry(last+1, term)}); err != nil {
+		t.Fatalf("a sound append is refused: %v", err)
+	}
+	if err := c.check(&pb.Message{Type: snap, Term: &term, Snapshot: snapshot(1, term)}); err != nil {
+		t.Fatalf("a sound snapshot is refused: %v", err)
+	}
+	for what, m := range map[string]*pb.Message{
+		"no term":                            {Type: vote},
+		"a term out of range":                {Type: vote, Term: &far},
+		"an index out of range":              {Type: vote, Term: &term, Index: &far},
+		"a commit index out of range":        {Type: vote, Term: &term, Commit: &far},
+		"responses within":                   {Type: vote, Term: &term, Responses: []*pb.Message{{}}},
+		"a vote with entries":                {Type: vote, Term: &term, Entries: entry(1, 1)},
+		"a vote with a snapshot":             {Type: vote, Term: &term, Snapshot: snapshot(1, 1)},
+		"an answer beyond this log":          {Type: response, Term: &term, Index: new(last + 1)},
+		"a hint out of range":                {Type: response, Term: &term, Reject: new(true), RejectHint: &far},
+		"a snapshot of nothing":              {Type: snap, Term: &term, Snapshot: snapshot(0, term)},
+		"a snapshot out of range":            {Type: snap, Term: &term, Snapshot: snapshot(far, term)},
+		"a snapshot without a term":          {Type: snap, Term: &term, Snapshot: snapshot(1, 0)},
+		"a snapshot of a later term":         {Type: snap, Term: &term, Snapshot: snapshot(1, term+1)},
+		"a snapshot without a roster":        {Type: snap, Term: &term, Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: &last, Term: &term}}},
+		"an append behind a later term":      {Type: app, Term: &term, Index: &last, LogTerm: new(term + 1)},
+		"an append behind an index, no term": {Type: app, Term: &term, Index: &last},
+		"an entry that leaves one out":       {Type: app, Term: &term, Index: &last, LogTerm: &term, Entries: entry(last+2, term)},
+		"an entry of an earlier term":        {Type: app, Term: &term, Index: &last, LogTerm: &term, Entries: entry(last+1, term-1)},
+		"an entry of a later term":           {Type: app, Term: &term, Index: &last, LogTerm: &term, Entries: entry(last+1, term+1)},
+		"an entry without a term":            {Type: app, Term: &term, Entries: entry(1, 0)},
+	} {
+		if err := c.check(m); err == nil {
+			t.Errorf("%s is taken in", what)
+		}
+	}
+}
+
 // The longest wait that a member may state in an acknowledgement is bounded: three times it is still a
 // duration.
 func TestAPromiseThatAnotherStatesIsBounded(t *testing.T) {
