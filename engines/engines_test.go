@@ -90,6 +90,9 @@ func TestALeadershipEndsBeforeItsLease(t *testing.T) {
 				break
 			}
 		}
+		if why := statusOf(a).StandingWhy; !strings.Contains(why, " within 3s: context deadline exceeded") {
+			t.Errorf("the status of the leader that was cut off has %q", why)
+		}
 		leads(t, b)
 		next := time.Now()
 		const lease, stop, renew = engines.DefaultLease, engines.DefaultLease / 5, engines.DefaultLease / 6

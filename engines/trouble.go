@@ -3,6 +3,7 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -25,6 +26,8 @@ func (e *Election) note(what call, err error) {
 	}
 	if errors.Is(err, ErrTaken) {
 		err = nil
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer to the call %q within %v: %w", string(what), e.cfg.asking(), err)
 	}
 	t, now := &e.trouble, time.Now()
 	remains := e.cfg.Lease
