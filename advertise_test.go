@@ -63,7 +63,7 @@ func (m misled) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return m.Transport.Dial(ctx, addr)
 }
 
-// The list says of member 2 an address at which member 3 is, or this member itself.
+// The list has for member 2 an address at which member 3 is, or this member itself.
 func TestAnAddressThatLeadsToAnotherIsSaidOnce(t *testing.T) {
 	for found, want := range map[ID]string{
 		"3": "address 127.0.0.1:9999 of member 2 leads to member 3",

@@ -15,7 +15,7 @@ import (
 )
 
 // differences are settings in which one member may differ from all others; both
-// values stand in what either end says.
+// values are in what either end reports.
 var differences = []struct {
 	what   string
 	change func(*Config)
@@ -192,7 +192,7 @@ func TestAnotherProtocolVersionIsRefused(t *testing.T) {
 	}
 }
 
-// olderMember stands for a process that says nothing of what must agree: it
+// olderMember is a process that sends nothing of what must agree: it
 // answers a hello with a welcome, and hands over each connection.
 func olderMember(t *testing.T, id ID, change ...func(*wire.Handshake)) (addr string, conns chan net.Conn) {
 	t.Helper()
@@ -223,7 +223,7 @@ func olderMember(t *testing.T, id ID, change ...func(*wire.Handshake)) (addr str
 	return l.Addr().String(), conns
 }
 
-// An older member tells neither its algorithm nor its times: a cluster is brought
+// An older member sends neither its algorithm nor its times: a cluster is brought
 // up to date member by member.
 func TestAnOlderMemberIsAdmitted(t *testing.T) {
 	t.Run("when it dials", func(t *testing.T) {

@@ -259,7 +259,7 @@ func TestCertificatesThatAreNotAMembersAreRefused(t *testing.T) {
 	}
 }
 
-// A status tells when the member's certificate ends, and the authority's, also after new
+// A status reports when the member's certificate ends, and the authority's, also after new
 // ones have come.
 func TestAStatusTellsWhenCertificatesEnd(t *testing.T) {
 	c := newCluster(t, 1)
@@ -537,7 +537,7 @@ func TestASecretIsRotatedWithoutAStop(t *testing.T) {
 	}
 }
 
-// A member with a certificate that lies says that everyone is removed. The others trust
+// A malicious member with a certificate reports that all are removed. The others trust
 // it, as they must trust a member: they are told so and end, by ErrRemoved and not
 // otherwise, and their state on disk stays good.
 func TestAMemberThatRemovesEveryoneIsObeyedInOrder(t *testing.T) {
@@ -579,7 +579,7 @@ func TestAStrangerLearnsNothingOfACluster(t *testing.T) {
 	}
 	defer n.Close()
 
-	// The stranger listens where a member should be, and hears the beginning of a handshake.
+	// The stranger listens where a member should be, and receives the beginning of a handshake.
 	victim, err := trap.Accept()
 	if err != nil {
 		t.Fatal(err)

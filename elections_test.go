@@ -28,7 +28,7 @@ func newLedger() *ledger {
 	return &ledger{leads: map[string]batuta.ID{}, top: map[string]batuta.Token{}}
 }
 
-// work is what a leader does: it says that it does.
+// work is what a leader does: it reports that it does.
 func (l *ledger) work(ctx context.Context, lead batuta.Leadership) error {
 	l.mu.Lock()
 	id := lead.Token.Leader.ID

@@ -39,7 +39,7 @@ func TestTheFirstEventOfALeadershipIsItsLeader(t *testing.T) {
 	})
 }
 
-// What is taken up before Run tells the whole life of the node, however late it is read.
+// What is taken up before Run has the whole life of the node, however late it is read.
 func TestEventsTakenUpBeforeRunMissNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []Token

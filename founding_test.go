@@ -12,7 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
-// Who reaches nobody leads nothing, and says every ten seconds what it waits for.
+// A member that reaches no other leads nothing, and logs every ten seconds what it waits for.
 func TestANewcomerThatReachesNobodyFoundsNothing(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 2)

@@ -409,7 +409,7 @@ func TestWhoHearsThatAllHaveLeftJoinsAgain(t *testing.T) {
 	})
 }
 
-// A member that leaves before it has a connection to anyone dials to say so.
+// A member that leaves before it has a connection to any other dials to report that.
 func TestWhoLeavesAtOnceIsForgotten(t *testing.T) {
 	for range 20 {
 		c := newCluster(t, 2)
@@ -505,8 +505,8 @@ func TestAForgottenMemberAsksToReturn(t *testing.T) {
 	})
 }
 
-// A member that is added again keeps the priority that its process tells, unless
-// the call says another, which that process then has too.
+// A member that is added again keeps the priority that its process reports, unless
+// the call has another, which that process then has too.
 func TestAddingAMemberAgainKeepsItsPriority(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start("1", func(cfg *Config) { cfg.Priority = 10 })
@@ -585,7 +585,7 @@ func TestThreeJoinsDoNotPartARing(t *testing.T) {
 	c.agree("3")
 }
 
-// A removed member that says its entry has a later version than its removal is
+// A removed member that reports that its entry has a later version than its removal is
 // refused all the same, until a member adds it.
 func TestARemovedMemberDoesNotLetItselfIn(t *testing.T) {
 	c := newCluster(t, 3)

@@ -50,7 +50,7 @@ func TestARefusalDoesNotNameTheCluster(t *testing.T) {
 	})
 }
 
-// Every line says whose it is: a process may hold several members, and one log many.
+// Every line has the id of its member: a process may hold several members, and one log many.
 func TestLogLinesSayWhose(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 2)

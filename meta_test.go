@@ -10,8 +10,8 @@ import (
 
 func url(value string) map[string]string { return map[string]string{"url": value} }
 
-// A process that tells nothing takes back what the one before it told, and nobody else
-// can have it tell anything.
+// A process that publishes nothing takes back what the one before it published, and no other
+// can have it publish anything.
 func TestMetaDiesWithItsProcess(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)

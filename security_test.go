@@ -148,7 +148,7 @@ func TestANewcomerWithoutTheSecretReportsThat(t *testing.T) {
 	}
 }
 
-// Members that are set up differently each say what differs, in plain words.
+// Members that are set up differently each report what differs, in plain words.
 func TestMembersThatProveThemselvesDifferentlyAreTold(t *testing.T) {
 	one, other := secretFile(t, security.NewSecret()), secretFile(t, security.NewSecret())
 	in := func(cluster, secret string) func(*Config) {
@@ -255,7 +255,7 @@ func within(t *testing.T, what string, so func() bool) {
 }
 
 // With every line of the log there is, the secret and what is derived of it are in none,
-// nor in what the node says of itself.
+// nor in what the node reports of itself.
 func TestNothingTellsASecret(t *testing.T) {
 	secret := security.NewSecret()
 	path := secretFile(t, secret)

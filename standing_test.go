@@ -150,7 +150,7 @@ func TestANodeEndsWhileItsDiskHangs(t *testing.T) {
 	<-store.closed
 }
 
-// hanging is a fragile store that tells when a save begins, and when it is closed.
+// hanging is a fragile store that reports when a save begins, and when it is closed.
 type hanging struct {
 	fragile
 	saves, closed chan struct{}

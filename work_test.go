@@ -8,7 +8,7 @@ import (
 )
 
 // The work of a leader that is removed takes 3 s to stop. Its node lasts as long and
-// says so, and the next one's work begins only then.
+// reports that, and the next one's work begins only then.
 func TestARemovedLeaderWorksUntilItsWorkHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// chatty is an algorithm that says one thing to all when it begins; and, if it has
+// chatty is an algorithm that sends one message to all when it begins; and, if it has
 // kinds of its own, declares them.
 type chatty struct{ says election.Message }
 

@@ -39,7 +39,7 @@ func TestWhatIsCommittedIsTakenOfTheSameEntryAlone(t *testing.T) {
 	c.committedBy(c.peer("2"), []byte{0xff}) // no pair of numbers
 }
 
-// A member that is writing a committed entry in the place of one that never was tells how far
+// A member that is writing a committed entry in the place of one that never was reports how far
 // its disk goes: another that has the former would take it for committed.
 func TestWhatIsToldOfTheLogIsOnDisk(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

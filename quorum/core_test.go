@@ -44,7 +44,7 @@ func TestALeaseTakesAMajorityOfBothConfigurations(t *testing.T) {
 }
 
 // A member that starts again with another list of members than the first time is refused
-// before it says anything, with what differs; with the same list in another order it is not.
+// before it sends anything, with what differs; with the same list in another order it is not.
 func TestAListThatDiffersAtARestartIsRefused(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
 	n.run(3 * time.Second)
@@ -114,7 +114,7 @@ func TestVotesAreTold(t *testing.T) {
 	}
 }
 
-// A minority cannot change who belongs, and says how many of how many answer.
+// A minority cannot change the list, and reports how many of how many answer.
 func TestAMinorityRefusesAChangeAndCountsWhoAnswers(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
 	n.run(3 * time.Second)
@@ -225,7 +225,7 @@ func TestALogThatCannotBeCompactedGoesOn(t *testing.T) {
 	}
 }
 
-// A member whose disk hangs keeps no answers for later: what a leader says to it again and
+// A member whose disk hangs keeps no answers for later: what a leader sends to it again and
 // again would take its memory.
 func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
@@ -243,7 +243,7 @@ func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {
 	}
 }
 
-// Members that ask for votes at one moment have a majority say no to each of them, and do not
+// Members that ask for votes at one moment have a majority refuse each of them, and do not
 // ask at one moment again. A search draws nothing: there each has a pause of its own.
 func TestMembersThatAskedInVainAskApart(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

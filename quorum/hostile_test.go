@@ -41,7 +41,7 @@ var stages = []struct {
 	}},
 }
 
-// mayEnd says whether a member may end by a message of this kind: its disk is another,
+// mayEnd reports whether a member may end by a message of this kind: its disk is another,
 // somebody has asked for its removal, or the leader's log, which is law, has removed it
 // or cannot be.
 func mayEnd(kind election.MessageKind, why error) bool {

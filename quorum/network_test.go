@@ -20,7 +20,7 @@ type network struct {
 	disks  map[election.ID][][]byte
 	queue  []arrival
 	halted map[election.ID]error
-	cause  election.Cause // of the last end of a leadership
+	cause  election.Cause         // of the last end of a leadership
 	warned map[election.ID]error  // the last
 	held   election.Token         // what each has on disk of another algorithm
 	heard  func(election.Message) // told of all that is sent; may be nil
@@ -139,7 +139,7 @@ func (n *network) run(d time.Duration) {
 	}
 }
 
-// leader is who leads, as all say that take part.
+// leader is the leader, as all report that take part.
 func (n *network) leader() election.ID {
 	n.t.Helper()
 	var t election.Token

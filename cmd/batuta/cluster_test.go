@@ -91,7 +91,7 @@ func TestKillLeader(t *testing.T) {
 	}
 }
 
-// A leader that is stopped is replaced. When it runs on, the first it tells is
+// A leader that is stopped is replaced. When it runs on, the first it reports is
 // that it has lost; then it takes the lead back.
 func TestFreezeLeader(t *testing.T) {
 	c, now := startCluster(t, 5)
@@ -152,7 +152,7 @@ func TestAnyTwoDie(t *testing.T) {
 	}
 }
 
-// A leader that is left with too few members steps down, says why, and leads again once enough are back.
+// A leader that is left with too few members steps down, reports why, and leads again once enough are back.
 func TestMinMembersOfProcesses(t *testing.T) {
 	c, now := startCluster(t, 3, "--min-members", "2")
 	leader := now.leader
@@ -352,7 +352,7 @@ func TestTermHandsOver(t *testing.T) {
 		leaving.kill()
 		t.Errorf("still there %v after SIGTERM", partingTime)
 	}
-	// Member 1 may hear of the new leader before it hears of the old one's resignation.
+	// Member 1 may receive from the new leader before it receives the old one's resignation.
 	for id, causes := range map[int][]string{1: {"resigned", "superseded"}, 2: {"resigned"}} {
 		m := c.members[id-1]
 		i := slices.IndexFunc(m.events, func(l api.Line) bool { return l.Event == "lost" })

@@ -65,7 +65,7 @@ func TestPartitionHeals(t *testing.T) {
 	}
 }
 
-// One link of three is cut: who cannot hear the leader is told that another does.
+// One link of three is cut: the member that does not receive the leader is informed that another does.
 // Nobody claims, and no epoch changes.
 func TestCutBetweenTwoTopplesNobody(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestCutBetweenTwoTopplesNobody(t *testing.T) {
 	l.until("1 hears 3 again", func() bool { return one.count(state("3", "up")) > 0 })
 }
 
-// The leader hears everyone and nobody hears it: the next one leads the rest,
+// The leader receives from all and none receives from it: the next one leads the rest,
 // and is not disturbed. Once it can be heard, one leads all.
 func TestMuteLeader(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// ANSWER says "stand back, I take it from here": only a higher rank may.
+// ANSWER means that its sender goes on with the election: only a higher rank may send it.
 func TestOnlyAHigherRankAnswers(t *testing.T) {
 	for from, want := range map[election.ID]bool{"1": true, "3": false} {
 		m, err := machine.New(machine.Config{

@@ -123,7 +123,7 @@ func streams(t *testing.T, at, query string, want []string) {
 	}
 }
 
-// Any agent tells of the elections, hands them over, and drains a member.
+// Any agent reports the elections, hands them over, and drains a member.
 func TestElectionsOverHTTP(t *testing.T) {
 	t.Parallel()
 	one, api1 := startNode(t, "1")

@@ -24,7 +24,7 @@ func TestSoakMembership(t *testing.T) {
 	playSeeds(t, sim.SoakConfig{Faults: append(sim.SoakFaults(), sim.MembershipFaults()...)})
 }
 
-// TestSoakTelling: members tell of themselves, now this and now that.
+// TestSoakTelling: members publish metadata, now this and now that.
 func TestSoakTelling(t *testing.T) {
 	for _, algorithm := range []string{"bully", "ring"} {
 		t.Run(algorithm, func(t *testing.T) {

@@ -101,7 +101,7 @@ func TestTheClocksAreCompared(t *testing.T) {
 	if f := one(t, planned(member(t, func(*wire.Handshake) {}))); !f.OK || !strings.Contains(f.What, "its clock is within") {
 		t.Errorf("got %+v", f)
 	}
-	// An answer without a clock says nothing of it.
+	// An answer without a clock has nothing on it.
 	if f := one(t, planned(member(t, func(h *wire.Handshake) { h.Clock = 0 }))); !f.OK || strings.Contains(f.What, "clock") {
 		t.Errorf("got %+v", f)
 	}

@@ -60,7 +60,7 @@ func (d *Detector) TakeBeat(now time.Time, stamp int64) {
 // TakeStates notes the version of the member states in a beat.
 func (d *Detector) TakeStates(version uint64) { d.version = version }
 
-// Ack returns what an acknowledgement says: the stamp of the last beat, and the version of
+// Ack returns what an acknowledgement carries: the stamp of the last beat, and the version of
 // the last member states.
 func (d *Detector) Ack() (stamp int64, version uint64) { return d.stamp, d.version }
 

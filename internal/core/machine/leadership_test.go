@@ -155,7 +155,7 @@ func TestTimeInWhichNobodyCouldLeadDoesNotCount(t *testing.T) {
 	}
 }
 
-// A leader that resigns and knew of a higher epoch, or says that another may lead, may have given way to a leader of
+// A leader that resigns and had seen a higher epoch, or reports that another may lead, may have yielded to a leader of
 // which its followers have not heard: they ask.
 func TestWhoseLeaderKnewMoreAsks(t *testing.T) {
 	for _, over := range []Message{{}, {Highest: 4}, {Follows: true}} {
@@ -168,7 +168,7 @@ func TestWhoseLeaderKnewMoreAsks(t *testing.T) {
 	}
 }
 
-// A leader that resigns while it still dials a member, to tell it of the lead, tells it of the end behind that.
+// A leader that resigns while it still dials a member, to inform it of its leadership, informs it of the end behind that.
 func TestAnEndGoesBehindTheDial(t *testing.T) {
 	m := newMachine(t, "2", nil)
 	m.Step(start, Event{Kind: Started})

@@ -87,7 +87,7 @@ func TestASilentMemberIsAskedForByOthers(t *testing.T) {
 }
 
 // A leader that is reached by another alone, and leads with a lower token than we hold,
-// is told so, whoever says that it leads.
+// is informed of that, whatever member reports that it leads.
 func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
 	for _, by := range []ID{"2", "4"} {
 		m := follow(t, "3") // 5 leads with epoch 3
@@ -109,8 +109,8 @@ func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
 	}
 }
 
-// Whom no beats reach does not hear which higher member is back: when it hears by another
-// that its leader's time is over, it asks before it claims. Who hears beats claims at once.
+// A member without heartbeats does not learn which higher member is back. When it learns by another
+// that its leader's time is over, it asks before it claims. With heartbeats it claims at once.
 func TestWhomNoBeatsReachAsksForTheHigher(t *testing.T) {
 	for _, beats := range []bool{false, true} {
 		m, at := follow(t, "3"), start

@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// What members tell a new coordinator of names that both know alike does not grow with their number.
+// What members send to a new coordinator of names that both have alike does not grow with their number.
 func TestANewCoordinatorIsToldInFewWords(t *testing.T) {
 	c := newLedCluster(t, 5, "5", 1000)
 	c.shares(1000)
@@ -94,7 +94,7 @@ func upset(t *testing.T, seed uint64) *cluster {
 	return c
 }
 
-// A report in few words says what one in full does.
+// A short report has what one in full has.
 func TestFewWordsSayTheSame(t *testing.T) {
 	few, shorter := 0, 0
 	for seed := range uint64(300) {
