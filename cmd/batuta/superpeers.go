@@ -209,7 +209,7 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 }
 
 // serve answers on the listeners that there are, before the node has joined: joining may take long,
-// and who checks the process has to see that it lives and is not ready.
+// and a health check must see meanwhile that the process lives and is not ready.
 func (a *peerRun) serve(operating, health net.Listener) (err error) {
 	f := a.flags
 	if f.security.httpTokens != "" {
