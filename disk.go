@@ -157,7 +157,7 @@ func (s *saver) wasSaved(err error) {
 	switch {
 	case err != nil:
 		if s.failed++; was == nil || was.Error() != err.Error() {
-			s.cfg.Logger.Warn("the state cannot be saved: this member is no candidate until it can", "error", err)
+			s.cfg.Logger.Warn("the state cannot be saved", "error", err)
 		}
 	case was != nil:
 		s.cfg.Logger.Warn("the state can be saved again", "failed", s.failed)

@@ -79,7 +79,7 @@ func TestAFailingDiskIsSeen(t *testing.T) {
 			t.Errorf("mended: %q, %q", s.Standing, s.DiskError)
 		}
 	})
-	for _, want := range []string{`level=WARN msg="the state cannot be saved`, `error="no room on it"`, "level=WARN msg=\"the state can be saved again\"", "was=eligible is=resigned", "was=unsaved is=eligible"} {
+	for _, want := range []string{`level=WARN msg="the state cannot be saved" id=1`, `error="no room on it"`, "level=WARN msg=\"the state can be saved again\"", "was=eligible is=resigned", "was=unsaved is=eligible"} {
 		if n := strings.Count(log, want); n != 1 {
 			t.Errorf("the log says %d times, not once: %s\n%s", n, want, log)
 		}
