@@ -106,13 +106,13 @@ func (p *process) goes() bool {
 
 // estranged reports whether two processes have removed each other, and have no further live member
 // on their lists. That with the lower id must end. It detects that when it leads, which takes a
-// working disk.
+// working disk, and no members that it must receive.
 func (w *judge) estranged(a, b *process) bool {
 	lower := a
 	if a.rank.ID.Compare(b.rank.ID) > 0 {
 		lower = b
 	}
-	return a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b) && !lower.disk.hangs()
+	return w.setup.MinMembers < 2 && a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b) && !lower.disk.hangs()
 }
 
 // removed reports whether q has been removed, according to p.
