@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -266,6 +267,30 @@ func TestTextsDoNotSteerTerminals(t *testing.T) {
 		m := meta{method: rules.Tokens, fraction: 0.5, round: DefaultRound, id: text}
 		if _, err := decodeMeta(m.encode()); (err == nil) != want {
 			t.Errorf("%q as an id: %v", text, err)
+		}
+	}
+}
+
+// TestANumberIsTakenOnce: a message that is replayed has no effect, in whatever order the numbers of its sender arrive.
+func TestANumberIsTakenOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		n, taken := newNumbers(), map[uint64]bool{}
+		at := uint64(1000)
+		for range 200 {
+			switch r.IntN(4) {
+			case 0:
+				at += r.Uint64N(130)
+			case 1:
+				at -= min(r.Uint64N(130), at-1)
+			default:
+				at++
+			}
+			if fresh := n.fresh(1, at); fresh && taken[at] && len(n.heard[1]) < maxSeries {
+				t.Fatalf("%d is taken twice: %v", at, n.heard[1])
+			} else if fresh {
+				taken[at] = true
+			}
 		}
 	}
 }

@@ -382,11 +382,15 @@ func (n *numbers) fresh(from uid, number uint64) bool {
 			return !come
 		}
 	}
+	var below *series // the highest: a lower one would grow over it, and lose what that has received
 	for i := range list {
-		if s := &list[i]; number > s.top && number-s.top <= 64 {
-			s.seen, s.top = s.seen<<(number-s.top)|1, number
-			return true
+		if s := &list[i]; s.top < number && (below == nil || s.top > below.top) {
+			below = s
 		}
+	}
+	if below != nil && number-below.top <= 64 {
+		below.seen, below.top = below.seen<<(number-below.top)|1, number
+		return true
 	}
 	if len(list) == maxSeries {
 		shortest := slices.MinFunc(list, func(a, b series) int { return cmp.Compare(a.top-a.first, b.top-b.first) })
