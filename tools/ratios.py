@@ -5,9 +5,10 @@ usage: tools/ratios.py BATUTA [FILE]
 
 BATUTA is the program; FILE (docs/reports/ratios.tsv) has a row for each commit, to which
 this commit's is added: commit it with the next change. The ratio is that of the medians of
-`batuta bench failover`, whose rounds of the members and of the floor alternate.
+`batuta bench failover`, whose rounds of the members and of the floor alternate. Only rows
+of the same processors are compared: another machine has another ratio.
 
-A ratio above 1.15 times the median of the last ten commits is measured again, up to five
+A ratio above 1.15 times the median of the last ten rows is measured again, up to five
 times; the best counts. Noise raises the ratio of some measurements, a slower program that
 of all. A measurement during which the processors were idle for less than 30 % does not
 count. With fewer than three that count nothing fails: it is reported, and no row is added.
@@ -67,8 +68,13 @@ def judge(earlier, measure):
 def main(batuta, path="docs/reports/ratios.tsv"):
     with open(path) as f:
         rows = [line.split("\t") for line in f.read().splitlines()[1:]]
-    earlier = [float(r[1]) for r in rows]
-    best, verdict = judge(earlier, lambda: measure(batuta))
+    first = measure(batuta)
+    machine = "%s, %d cores" % (first["machine"]["cpu"], first["machine"]["cores"])
+    earlier = [float(r[1]) for r in rows if r[-1] == machine]
+    if not earlier:
+        print("NOT COMPARED: %s has no row of %s" % (path, machine))
+    ready = [first]
+    best, verdict = judge(earlier, lambda: ready.pop() if ready else measure(batuta))
     if verdict == "busy":
         print("WARNING: NOT COMPARED: this machine is busy; run tools/ratios.py again on an idle one")
         return 0
@@ -79,9 +85,9 @@ def main(batuta, path="docs/reports/ratios.tsv"):
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     if commit not in [r[0] for r in rows]:
         with open(path, "a") as f:
-            f.write("%s\t%.3f\t%.2f\t%.2f\t%.1f\t%s, %d cores\n" % (
+            f.write("%s\t%.3f\t%.2f\t%.2f\t%.1f\t%s\n" % (
                 commit, best["ratio_all"], best["all_ms"]["median"], best["floor_all_ms"]["median"],
-                best["machine"]["load"], best["machine"]["cpu"], best["machine"]["cores"]))
+                best["machine"]["load"], machine))
     return 0
 
 
