@@ -459,7 +459,9 @@ func (w *wires) push(e *endpoint, f frame) {
 	}
 	e.in.frames = append(e.in.frames, f)
 	e.in.slowest = max(e.in.slowest, f.at-w.now)
-	w.checks.queued(&w.scene, e)
+	if f.kind == message { // the network answers each message to an ended connection by an end
+		w.checks.queued(&w.scene, e)
+	}
 	if e.in.size() == 1 && !e.corked {
 		w.expect(e, f.at)
 	}
