@@ -127,7 +127,7 @@ func (r *Roster) Merge(now time.Time, entries []election.Member) (news, stale []
 		if e.Fixed && ok {
 			e.Address = old.Address
 		}
-		e.New = e.New && (e.ID != r.self || e.Departure == election.Present) // this member is here, and asks to return
+		e.New = e.New && (e.ID != r.self || e.Departure != election.Left) // this member is here, and asks to return
 		if news == nil {
 			r.list = slices.Clone(r.list) // callers of All keep the old list
 		}

@@ -124,6 +124,18 @@ func TestJoinsAreBounded(t *testing.T) {
 	}
 }
 
+// A member that was reaped, and lives, passes its tombstone on as it is: it does not turn into that of a
+// member that a user has removed, which is never forgotten.
+func TestAReapedMemberKeepsItsTombstone(t *testing.T) {
+	reaped := member("1")
+	reaped.Version, reaped.Departure, reaped.New = election.RemovalLead, election.Removed, true
+	own, other := roster.New(member("1"), nil, nil), roster.New(member("2"), nil, []election.Member{reaped})
+	passedOn, _ := own.Merge(noon, []election.Member{reaped})
+	if news, _ := other.Merge(noon, passedOn); len(news) > 0 {
+		t.Errorf("the list has it as %+v, and then as %+v", reaped, news[0])
+	}
+}
+
 func ExampleRoster_Merge() {
 	now := time.Now()
 	here := roster.New(member("1"), nil, []election.Member{member("2")})
