@@ -171,8 +171,8 @@ func (c *Cluster) StartAll() {
 }
 
 // Node returns the node of a member. After [Cluster.Kill] or [Cluster.Stop] it is the one that has
-// ended, with methods that return [batuta.ErrClosed], until [Cluster.Start] starts another. A member
-// that was never started fails the test.
+// ended, until [Cluster.Start] starts another: its Done is closed, and calls such as Lead return
+// [batuta.ErrClosed]. A member that was never started fails the test.
 func (c *Cluster) Node(id batuta.ID) *batuta.Node {
 	c.t.Helper()
 	c.index(id)

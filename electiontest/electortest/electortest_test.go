@@ -43,7 +43,9 @@ type node struct {
 
 // Shutdown implements [electortest.Candidate].
 func (n node) Shutdown(ctx context.Context) error {
-	if n.cluster.Node(n.id) == n.Node {
+	select {
+	case <-n.Done():
+	default:
 		n.cluster.Stop(n.id)
 	}
 	return n.Node.Shutdown(ctx)

@@ -169,8 +169,10 @@ func pauseWhile(t *testing.T, algorithm Maker, end ending, after time.Duration) 
 	time.Sleep(2 * time.Second)
 	for _, id := range []batuta.ID{"1", "2", "3"} {
 		n := c.Node(id)
-		if n == nil {
-			continue
+		select {
+		case <-n.Done():
+			continue // it was killed
+		default:
 		}
 		st, err := n.Status(t.Context())
 		if err != nil || st.PausedWith != n.Leader().Token.Leader.ID || !n.Leader().Defined() {
