@@ -434,9 +434,12 @@ func TestAnAgentOfTheOtherKindIsNamed(t *testing.T) {
 		args   string
 		want   string
 	}{
-		{answering(`{"id":"1","token":"1:1"}`, ""), "superpeer status", "no super peer's agent; for the agent of a member try: batuta status"},
-		{answering(`{}`, ""), "superpeer watch", "no super peer's agent"},
-		{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error":"no /v1/map here"}`, 404) }), "superpeer map", "no super peer's agent"},
+		{answering(`{"id":"1","token":"1:1"}`, api.MemberAgent), "superpeer status", "no super peer's agent; for the agent of a member try: batuta status"},
+		{answering(`{}`, api.MemberAgent), "superpeer watch", "no super peer's agent"},
+		{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(api.AgentHeader, api.MemberAgent)
+			http.Error(w, `{"error":"no /v1/map here"}`, 404)
+		}), "superpeer map", "no super peer's agent"},
 		{http.NotFoundHandler(), "superpeer status", "is it batuta's HTTP address?"},
 		{answering(`{"id":"a"}`, api.SuperPeerAgent), "status", "is a super peer's agent; try: batuta superpeer status"},
 		{answering(`[]`, api.SuperPeerAgent), "members", "is a super peer's agent"},
@@ -449,9 +452,14 @@ func TestAnAgentOfTheOtherKindIsNamed(t *testing.T) {
 		}
 		server.Close()
 	}
+	earlier := httptest.NewServer(answering(`{"id":"a"}`, ""))
+	defer earlier.Close()
+	if code, out := runCommand(t, "superpeer", "status", "--agent", earlier.Listener.Addr().String()); code != cli.Done {
+		t.Errorf("a super peer of an earlier version: exit %d, %s", code, out)
+	}
 }
 
-// answering answers everything with body, as that kind of agent; "": a member's.
+// answering answers everything with body, as that kind of agent; "": as one of an earlier version.
 func answering(body, kind string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if kind != "" {

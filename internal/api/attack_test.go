@@ -152,7 +152,7 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		if code == 401 && head.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s %s: a refusal does not say what it wants", test.method, test.path)
 		}
-		for _, header := range []string{"Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"} {
+		for _, header := range []string{api.AgentHeader, "Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"} {
 			if head.Get(header) == "" {
 				t.Errorf("%s %s: no %s", test.method, test.path, header)
 			}

@@ -47,10 +47,11 @@ func NewClient(addr string, access Access) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
-// AgentHeader is in every answer of an agent of a super peer, with SuperPeerAgent as its value. A
-// member's agent does not send it.
+// AgentHeader is in every answer of an agent, and names its kind. Agents of earlier versions do not
+// send it.
 const (
 	AgentHeader    = "Batuta-Agent"
+	MemberAgent    = "member"
 	SuperPeerAgent = "super-peer"
 )
 
@@ -151,11 +152,10 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		err = c.refusal(resp)
 	}
-	_, batutas := errors.AsType[*AnswerError](err)
-	switch super := resp.Header.Get(AgentHeader) == SuperPeerAgent; {
-	case super && !c.SuperPeers:
+	switch kind := resp.Header.Get(AgentHeader); {
+	case kind == SuperPeerAgent && !c.SuperPeers:
 		err = unreachable("%s is a super peer's agent; try: batuta superpeer status --agent %s", c.addr, c.addr)
-	case c.SuperPeers && !super && (err == nil || batutas):
+	case kind == MemberAgent && c.SuperPeers:
 		err = unreachable("%s is no super peer's agent; for the agent of a member try: batuta status --agent %s", c.addr, c.addr)
 	}
 	if err != nil {

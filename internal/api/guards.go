@@ -48,9 +48,10 @@ func (e connectionErrors) Write(line []byte) (int, error) {
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 // hardened sets headers against pages of foreign origins.
-func hardened(next http.Handler) http.Handler {
+func hardened(kind string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
+		h.Set(AgentHeader, kind)
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")

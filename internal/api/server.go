@@ -96,7 +96,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Permit: s.permit, Serves: s.serves, Log: log})
 	s.Reserve(func(string) bool { return false })
 	s.http = &http.Server{
-		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
+		Handler:        hardened(MemberAgent, s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
 		ConnContext:    access.Connection,
 		ConnState:      access.EachClient(access.MaxConnections() / 2),
 		ReadTimeout:    readTimeout,
@@ -325,7 +325,7 @@ func Embedded(node Node, version string, changes bool) http.Handler {
 	routes := slices.DeleteFunc(s.routes(), func(r route) bool {
 		return r.method != http.MethodGet && !changes
 	})
-	return hardened(s.sameOrigin(s.handler(routes)))
+	return hardened(MemberAgent, s.sameOrigin(s.handler(routes)))
 }
 
 // Metrics are those of node for a service's registry, until node ends.
@@ -362,7 +362,7 @@ func NewHealthServer(node Node, version string, log *slog.Logger, api *Server, s
 		}
 	}
 	return &HealthServer{follow: follow, http: &http.Server{
-		Handler: hardened(http.MaxBytesHandler(mux, maxBody)), ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: hardened(MemberAgent, http.MaxBytesHandler(mux, maxBody)), ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader, ConnState: access.EachClient(access.MaxConnections() / 2),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
@@ -388,13 +388,13 @@ func (s *HealthServer) Close(ctx context.Context) {
 	}
 }
 
-// Guarded protects calls of a different agent as this API's own calls: by accepted host names,
+// Guarded protects the calls of a super peer's agent as this API's own calls: by accepted host names,
 // origins, tokens (nil: none are needed) and bounds on requests. The source counts refused
 // requests.
 func Guarded(calls http.Handler, tokens *access.Tokens, log *slog.Logger, names ...string) (http.Handler, metric.Source) {
 	s := &Server{tokens: tokens, log: log, refused: newRefusals()}
 	h := http.MaxBytesHandler(calls, maxBody)
-	return hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(h)))), s.refused.Families
+	return hardened(SuperPeerAgent, s.ownHost(newHosts(names), s.sameOrigin(s.authorize(h)))), s.refused.Families
 }
 
 // GuardedServer serves such calls with this API's deadlines.

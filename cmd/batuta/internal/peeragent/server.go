@@ -64,10 +64,7 @@ func NewServer(version string, tokens *access.Tokens, log *slog.Logger, names ..
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{s, version}, exposition.Collector(refused), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	s.http = api.GuardedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(api.AgentHeader, api.SuperPeerAgent)
-		guarded.ServeHTTP(w, r)
-	}), log)
+	s.http = api.GuardedServer(guarded, log)
 	return s
 }
 
