@@ -289,8 +289,11 @@ func (c *core) inside(now rules.Round) {
 	switch lost := now/rejoinEvery%2 == 0 && addr != ""; {
 	case lost && luck < max(share, 2/float64(size)):
 		c.ask(addr)
-	case !lost && luck < 2/float64(size): // lost nodes may be dead: live nodes are asked in turn
-		c.ask(c.somebody())
+	case lost: // lost nodes may be dead: live nodes are asked in turn
+	case luck < 0.5/float64(size): // seldom: where a partition cuts it off, no node is asked meanwhile
+		c.ask(c.entrance())
+	case luck < 2.5/float64(size):
+		c.ask(c.acquaintance())
 	}
 	if now >= d.compare {
 		d.compare = now + d.gap(size)
@@ -298,28 +301,43 @@ func (c *core) inside(now rules.Round) {
 	}
 }
 
-// somebody returns a node to ask when there are no super peers, in turn: a super peer that we know,
-// an address to join by, any node that we know.
+// somebody returns a node to ask when there are no super peers, in turn: an address to join by, a
+// super peer that we know, any node that we know.
 func (c *core) somebody() string {
-	d := c.d
 	for range 3 {
-		c.turn++
-		switch c.turn % 3 {
+		addr := ""
+		switch c.turn++; c.turn % 3 {
 		case 0:
-			if join := c.m.others(); len(join) > 0 {
-				return join[d.draw.Next()%uint64(len(join))]
-			}
+			addr = c.entrance()
 		case 1:
-			if n := len(c.notices); n > 0 && c.list == nil {
-				if k, ok := c.m.peers.of(c.notices[d.draw.Next()%uint64(n)].holder); ok {
-					return k.Address
+			if n := len(c.notices); n > 0 {
+				if k, ok := c.m.peers.of(c.notices[c.d.draw.Next()%uint64(n)].holder); ok {
+					addr = k.Address
 				}
 			}
 		default:
-			if k := c.m.peers.some(d.draw.Next(), false); k != nil {
-				return k.Address
-			}
+			addr = c.acquaintance()
 		}
+		if addr != "" {
+			return addr
+		}
+	}
+	return ""
+}
+
+// entrance returns an address to join by, if there is one.
+func (c *core) entrance() string {
+	join := c.m.others()
+	if len(join) == 0 {
+		return ""
+	}
+	return join[c.d.draw.Next()%uint64(len(join))]
+}
+
+// acquaintance returns the address of any node that we know, if there is one.
+func (c *core) acquaintance() string {
+	if k := c.m.peers.some(c.d.draw.Next(), false); k != nil {
+		return k.Address
 	}
 	return ""
 }
