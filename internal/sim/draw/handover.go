@@ -29,7 +29,7 @@ func (g *generator) slowWork(s *scenario.Setup) {
 
 // handover draws such an end.
 func (g *generator) handover() {
-	c, m, t := g.handovers, g.s.Setup.Members, g.s.Setup.Filled().Timing
+	c, m, t := g.handovers, g.s.Setup.Members, g.timing()
 	if c == nil || len(m) < 2 || c.One(3) {
 		return
 	}
@@ -79,7 +79,7 @@ func (g *generator) handover() {
 // cut before the next. A majority follows at any time, and a majority votes for a different member in
 // the course of time. It returns the cut that lasts.
 func (g *generator) inTurn(c *RNG, leader, other election.ID) (lasting []scenario.Link) {
-	t := g.s.Setup.Filled().Timing
+	t := g.timing()
 	var rest []election.ID
 	for _, r := range g.s.Setup.Members {
 		if r.ID != leader && r.ID != other {
@@ -111,13 +111,13 @@ func (g *generator) slowDisk(c *RNG, id election.ID) election.ID {
 	if !c.One(3) {
 		return election.None
 	}
-	g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{id}, Word: "slow", For: c.upTo(g.s.Setup.Filled().Timing.T())})
+	g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{id}, Word: "slow", For: c.upTo(g.timing().T())})
 	return id
 }
 
 // askAtOnce makes members lose their leader at the same moment: they all ask for votes soon.
 func (g *generator) askAtOnce(c *RNG, leader, other election.ID) {
-	t := g.s.Setup.Filled().Timing
+	t := g.timing()
 	switch c.Below(4) {
 	case 0:
 		g.add(scenario.Step{Do: scenario.Resign, Members: []election.ID{leader}})
@@ -144,7 +144,7 @@ func (g *generator) again(c *RNG, id election.ID) {
 	}
 	g.add(s)
 	if c.One(2) {
-		g.run(c, g.s.Setup.Filled().Timing.T()/3)
+		g.run(c, g.timing().T()/3)
 	}
 	g.add(scenario.Step{Do: scenario.Restart, Members: []election.ID{id}})
 }
@@ -168,7 +168,7 @@ func (g *generator) endLead(c *RNG, leader election.ID) {
 		return
 	}
 	if g.add(s); s.Do == scenario.Health && c.One(2) {
-		g.run(c, g.s.Setup.Filled().Timing.T())
+		g.run(c, g.timing().T())
 		s.Word = "healthy"
 		g.add(s)
 	}

@@ -126,7 +126,7 @@ func (g *generator) longestLatency(s *scenario.Setup) time.Duration {
 
 // wait lets time pass: next to nothing, about a message's time, or about a suspicion's.
 func (g *generator) wait() {
-	t := g.s.Setup.Filled().Timing
+	t := g.timing()
 	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.Below(4)]
 	g.add(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.Below(int(longest/time.Microsecond))) * time.Microsecond})
 }
@@ -139,6 +139,9 @@ func (g *generator) add(s scenario.Step) bool {
 	g.s.Steps = append(g.s.Steps, s)
 	return true
 }
+
+// timing returns the times of the cluster, defaults filled in.
+func (g *generator) timing() election.Timing { return g.s.Setup.Filled().Timing }
 
 // member draws a member, the highest (the leader) as often as all lower members together.
 func (g *generator) member() election.ID {

@@ -17,7 +17,7 @@ func (g *generator) siege() {
 		return
 	}
 	g.wait()
-	t := g.s.Setup.Filled().Timing
+	t := g.timing()
 	leader := g.member()
 	g.skew(leader)
 	if g.rng.One(3) {
