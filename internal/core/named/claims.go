@@ -255,7 +255,7 @@ func (o *office) keeps(k *contest, id election.ID, cl claim) {
 		s.epoch, s.expected, s.asked, s.cause = cl.Epoch, false, time.Time{}, election.CauseSuperseded
 		o.seatAt(k, s, id)
 		o.changes(k, s)
-	default:
+	case !cl.Over:
 		o.changes(k, s) // it learns of the higher epoch
 	}
 }
