@@ -257,16 +257,14 @@ func (c *core) leave() {
 // outside does a round's work on a node outside the core.
 func (c *core) outside(now rules.Round) {
 	d := c.d
-	if len(c.notices) > 0 {
-		if k, ok := c.m.peers.of(c.notices[d.draw.Next()%uint64(len(c.notices))].holder); ok {
-			d.watch(k)
-		}
+	if k := c.superPeer(); k != nil {
+		d.watch(k)
 	}
 	if d.node.Home() != rules.None {
 		return
 	}
 	if now%askEvery == 0 {
-		c.ask(c.somebody())
+		c.ask(c.contact())
 	}
 	lone, first := now-c.superAt, len(c.m.others()) == 0
 	waited := lone >= c.patience && (first || now-c.askedAt < askedLately)
@@ -291,7 +289,7 @@ func (c *core) inside(now rules.Round) {
 		c.ask(addr)
 	case lost: // lost nodes may be dead: live nodes are asked in turn
 	case luck < 0.5/float64(size): // seldom: where a partition cuts it off, no node is asked meanwhile
-		c.ask(c.entrance())
+		c.ask(c.m.entrance(d.draw.Next()))
 	case luck < 2.5/float64(size):
 		c.ask(c.acquaintance())
 	}
@@ -301,19 +299,17 @@ func (c *core) inside(now rules.Round) {
 	}
 }
 
-// somebody returns a node to ask when there are no super peers, in turn: an address to join by, a
+// contact returns a node to ask when there are no super peers, in turn: an address to join by, a
 // super peer that we know, any node that we know.
-func (c *core) somebody() string {
+func (c *core) contact() string {
 	for range 3 {
 		addr := ""
 		switch c.turn++; c.turn % 3 {
 		case 0:
-			addr = c.entrance()
+			addr = c.m.entrance(c.d.draw.Next())
 		case 1:
-			if n := len(c.notices); n > 0 {
-				if k, ok := c.m.peers.of(c.notices[c.d.draw.Next()%uint64(n)].holder); ok {
-					addr = k.Address
-				}
+			if k := c.superPeer(); k != nil {
+				addr = k.Address
 			}
 		default:
 			addr = c.acquaintance()
@@ -325,13 +321,13 @@ func (c *core) somebody() string {
 	return ""
 }
 
-// entrance returns an address to join by, if there is one.
-func (c *core) entrance() string {
-	join := c.m.others()
-	if len(join) == 0 {
-		return ""
+// superPeer returns a super peer that we know; nil: there is none.
+func (c *core) superPeer() *known {
+	if len(c.notices) == 0 {
+		return nil
 	}
-	return join[c.d.draw.Next()%uint64(len(join))]
+	k, _ := c.m.peers.of(c.notices[c.d.draw.Next()%uint64(len(c.notices))].holder)
+	return k
 }
 
 // acquaintance returns the address of any node that we know, if there is one.

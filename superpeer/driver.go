@@ -595,8 +595,8 @@ func (d *driver) reunite(now rules.Round) {
 		return
 	}
 	addr, share := d.m.peers.retry(d.draw.Next())
-	if join := d.m.others(); len(join) > 0 && (d.size == 1 || now%compareEvery == 0) {
-		addr = join[d.draw.Next()%uint64(len(join))] // of a part that it has never met
+	if d.size == 1 || now%compareEvery == 0 {
+		addr = cmp.Or(d.m.entrance(d.draw.Next()), addr) // of a part that it has never met
 	}
 	if d.missed && now%compareEvery == 0 {
 		d.missed = false

@@ -286,8 +286,8 @@ func TestANumberIsTakenOnce(t *testing.T) {
 			default:
 				at++
 			}
-			if fresh := n.fresh(1, at); fresh && taken[at] && len(n.heard[1]) < maxSeries {
-				t.Fatalf("%d is taken twice: %v", at, n.heard[1])
+			if fresh := n.fresh(1, at); fresh && taken[at] && len(n.received[1]) < maxSeries {
+				t.Fatalf("%d is taken twice: %v", at, n.received[1])
 			} else if fresh {
 				taken[at] = true
 			}

@@ -207,6 +207,15 @@ func (m *Member) others() []string {
 	return slices.DeleteFunc(slices.Clone(m.cfg.Join), func(addr string) bool { return addr == m.Address() || addr == m.cfg.Advertise })
 }
 
+// entrance returns one of these by luck; empty: there is none.
+func (m *Member) entrance(luck uint64) string {
+	join := m.others()
+	if len(join) == 0 {
+		return ""
+	}
+	return join[luck%uint64(len(join))]
+}
+
 // enter joins through any of the configured addresses.
 func (m *Member) enter(ctx context.Context) error {
 	others := m.others()

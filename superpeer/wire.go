@@ -345,9 +345,9 @@ func (l *memberLog) Write(line []byte) (int, error) {
 // numbers are the numbers of messages. Each number is for a single receiver and increases, so that
 // replayed packets have no effect on any node.
 type numbers struct {
-	began time.Time
-	sent  map[uid]uint64   // the last, by receiver
-	heard map[uid][]series // by sender
+	began    time.Time
+	sent     map[uid]uint64   // the last, by receiver
+	received map[uid][]series // by sender
 }
 
 func newNumbers() numbers { return numbers{time.Now(), map[uid]uint64{}, map[uid][]series{}} }
@@ -373,7 +373,7 @@ func (n *numbers) next(to uid) uint64 {
 
 // fresh reports whether a message is new, and records it.
 func (n *numbers) fresh(from uid, number uint64) bool {
-	list := n.heard[from]
+	list := n.received[from]
 	for i := range list {
 		if s := &list[i]; s.first <= number && number <= s.top {
 			bit := s.top - number // a shift by 64 or more results in 0
@@ -396,16 +396,16 @@ func (n *numbers) fresh(from uid, number uint64) bool {
 		shortest := slices.MinFunc(list, func(a, b series) int { return cmp.Compare(a.top-a.first, b.top-b.first) })
 		list = slices.DeleteFunc(list, func(s series) bool { return s == shortest })
 	}
-	n.heard[from] = append(list, series{number, number, 1})
+	n.received[from] = append(list, series{number, number, 1})
 	return true
 }
 
 // forget removes unlisted nodes once there are far more than listed nodes. Messages of unlisted
 // nodes are not read.
 func (n *numbers) forget(nodes int, listed func(uid) bool) {
-	if len(n.sent)+len(n.heard) < 4*nodes+128 {
+	if len(n.sent)+len(n.received) < 4*nodes+128 {
 		return
 	}
 	maps.DeleteFunc(n.sent, func(u uid, _ uint64) bool { return !listed(u) })
-	maps.DeleteFunc(n.heard, func(u uid, _ []series) bool { return !listed(u) })
+	maps.DeleteFunc(n.received, func(u uid, _ []series) bool { return !listed(u) })
 }
