@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file draws ends of a leadership whose work stops slowly. A member that cannot reach the
-// leader asks for votes, and may be in a higher term when they meet: while the work still stops.
+// This file draws ends of a leadership while its work stops slowly. A member that cannot reach the
+// leader asks for votes, and may be in a higher term when they meet.
 
 // slowWork makes the work of a leadership stop slowly, most often on slow links.
 func (g *generator) slowWork(s *scenario.Setup) {
@@ -100,10 +100,6 @@ func (g *generator) inTurn(c *RNG, leader, other election.ID) (lasting []scenari
 		g.add(scenario.Step{Do: scenario.Run, For: t.T() + c.upTo(t.T()/4)})
 	}
 	return lasting
-}
-
-func (g *generator) run(c *RNG, most time.Duration) {
-	g.add(scenario.Step{Do: scenario.Run, For: c.upTo(most)})
 }
 
 // slowDisk makes a member's disk slow, and returns the member, or does nothing.

@@ -142,7 +142,7 @@ func (g *generator) happenings() {
 	if g.stalls != nil && g.stalls.One(4) {
 		who := []election.ID{g.someone(g.stalls)}
 		if g.add(scenario.Step{Do: scenario.Freeze, Members: who}) {
-			g.add(scenario.Step{Do: scenario.Run, For: g.stalls.upTo(g.timing().T() - 1)})
+			g.run(g.stalls, g.timing().T()-1)
 			g.add(scenario.Step{Do: scenario.Thaw, Members: who})
 		}
 	}

@@ -140,6 +140,11 @@ func (g *generator) add(s scenario.Step) bool {
 	return true
 }
 
+// run lets time pass, at most that much.
+func (g *generator) run(c *RNG, most time.Duration) {
+	g.add(scenario.Step{Do: scenario.Run, For: c.upTo(most)})
+}
+
 // timing returns the times of the cluster, defaults filled in.
 func (g *generator) timing() election.Timing { return g.s.Setup.Filled().Timing }
 

@@ -26,10 +26,10 @@ func (g *generator) siege() {
 		g.isolate(leader)
 	}
 	for range 1 + g.rng.Below(2*len(g.s.Setup.Members)) {
-		g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(t.T() / 3)})
+		g.run(&g.rng, t.T()/3)
 		g.unsettle(leader)
 	}
-	g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(2 * t.T())})
+	g.run(&g.rng, 2*t.T())
 	if g.rng.One(2) {
 		g.add(scenario.Step{Do: scenario.Heal})
 	}
@@ -86,7 +86,7 @@ func (g *generator) unsettle(leader election.ID) {
 	again := func(first scenario.Verb) {
 		if g.add(scenario.Step{Do: first, Members: who}) {
 			if g.rng.One(2) {
-				g.add(scenario.Step{Do: scenario.Run, For: g.rng.upTo(10 * time.Millisecond)})
+				g.run(&g.rng, 10*time.Millisecond)
 			}
 			g.add(scenario.Step{Do: scenario.Restart, Members: who})
 		}
