@@ -141,7 +141,7 @@ func TestSetHealthGivesTheReason(t *testing.T) {
 	})
 }
 
-// A member whose check fails is unhealthy also when the service reports that it is fit, and the other
+// A member is unhealthy while its check fails, also when the service reports that it is fit, and the other
 // way round: both have to find it fit.
 func TestTheCheckAndTheServiceBothFindItFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -225,7 +225,7 @@ func TestALogThatCannotBeCompactedGoesOn(t *testing.T) {
 	}
 }
 
-// A member whose disk hangs keeps no answers for later: what a leader sends to it again and
+// A member with a disk that hangs keeps no answers for later: what a leader sends to it again and
 // again would take its memory.
 func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

@@ -428,7 +428,7 @@ func (r *reports) set(ctx context.Context, by *error, err error) error {
 	return r.node.SetHealth(ctx, cmp.Or(r.command, r.client))
 }
 
-// byCommand is a node whose health its command reports.
+// byCommand is a node with the reports of its command.
 type byCommand struct {
 	*batuta.Node
 	fit *reports
@@ -438,7 +438,7 @@ func (w byCommand) SetHealth(ctx context.Context, err error) error {
 	return w.fit.set(ctx, &w.fit.command, err)
 }
 
-// byClients is a node whose health the clients of its API report.
+// byClients is a node with the reports of the clients of its API.
 type byClients struct {
 	jobs.Node
 	fit *reports

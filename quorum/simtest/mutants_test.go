@@ -34,7 +34,7 @@ func init() { fulltest.MostlyComputes() }
 //	                                membership for ALGORITHM: Bully, and members come and go; founding: that, and who may lead first is drawn
 //	                                elections, quorum-elections: Bully or a quorum, with named elections
 //	                                quorum-attested: a quorum whose leaders have guards
-//	                                quorum-handovers: a quorum whose leaderships end slowly
+//	                                quorum-handovers: a quorum with leaderships that end slowly
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file; with ": RULE", that rule
 //	test PACKAGE NAME               a unit test

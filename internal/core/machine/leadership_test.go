@@ -121,11 +121,11 @@ func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 		for at := time.Duration(0); at <= tt.led; at += beat {
 			m.Step(start.Add(at), from("5", Message{Kind: Beat, Token: next}))
 		}
-		if is := said(m); is != tt.during || m.View() != next {
+		if is := reported(m); is != tt.during || m.View() != next {
 			t.Fatalf("it has followed %v for %v and is %q, want %q", m.View(), tt.led, is, tt.during)
 		}
 		m.Step(start.Add(tt.led), from("5", Message{Kind: Resign, Token: next, Eligibility: IneligibleResigned}))
-		if is := said(m); is != tt.after {
+		if is := reported(m); is != tt.after {
 			t.Errorf("a leadership of %v has ended, and it is %q, want %q", tt.led, is, tt.after)
 		}
 	}
@@ -146,7 +146,7 @@ func TestTimeInWhichNobodyCouldLeadDoesNotCount(t *testing.T) {
 			m.Step(at, Event{Kind: Resigned})
 		}
 		m.Step(at, Event{Kind: Woke})
-		if said(m) == Eligible {
+		if reported(m) == Eligible {
 			stood = at.Sub(start)
 		}
 	}

@@ -169,7 +169,7 @@ func TestAnObserverFollowsAndNeverLeads(t *testing.T) {
 	}
 }
 
-// stepAlone steps a member whose disk writes and that no member answers.
+// stepAlone steps a member with a disk that writes and without an answer of any member.
 func stepAlone(m *Machine, now time.Time, ev Event) []Action {
 	todo := slices.Clone(m.Step(now, ev))
 	for i := 0; i < len(todo); i++ {
@@ -301,7 +301,7 @@ func TestAMemberOfAnotherKindIsNotAdded(t *testing.T) {
 	}
 }
 
-// A leader that leaves gives up leadership in the same step, and the members learn of both.
+// A leader that leaves steps down in the same step, and the members learn of both.
 func TestALeaderThatLeavesGivesUpLeadership(t *testing.T) {
 	m := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) })
 	m.Step(start, Event{Kind: Started})
@@ -343,18 +343,18 @@ func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {
 	if !slices.ContainsFunc(got, func(a Action) bool { return a.Kind == Rejoin && a.To == None }) {
 		t.Errorf("it has left, it hears, and does %+v: want it to ask to be let in", got)
 	}
-	if aside := said(m); aside != IneligibleGone {
+	if aside := reported(m); aside != IneligibleGone {
 		t.Errorf("it stands aside as %q, want %q", aside, IneligibleGone)
 	}
 	own.Version, own.Departure = own.Version+1, Present
 	m.Step(start, from("5", Message{Kind: Members, List: []Member{own}}))
-	if aside := said(m); aside != Eligible {
+	if aside := reported(m); aside != Eligible {
 		t.Errorf("it is on the list again, and stands aside as %q", aside)
 	}
 }
 
-// said returns why a member is no candidate, as it reports.
-func said(m *Machine) Eligibility {
+// reported returns why a member is no candidate, as it reports.
+func reported(m *Machine) Eligibility {
 	for _, v := range m.Members() {
 		if v.ID == "2" {
 			return v.Eligibility
