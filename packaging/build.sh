@@ -15,6 +15,7 @@ GOARCH='' go generate ./internal/command/lab # the simulator of "batuta lab", wh
 GOOS=linux CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$VERSION -X $commit" -o build/batuta ./cmd/batuta
 GOARCH='' go run ./cmd/batuta man build/man
 gzip -9n build/man/*.1
+packaging/notices.sh build/batuta >build/NOTICES
 gzip -9nc CHANGELOG.md >build/changelog.gz
 GOARCH='' go run ./cmd/batuta completion bash > build/completion/batuta.bash
 GOARCH='' go run ./cmd/batuta completion zsh > build/completion/_batuta

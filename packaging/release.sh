@@ -43,15 +43,17 @@ GOARCH='' go -C packaging/tools build -trimpath -o ../../build/image ./image
 read -ra programs <<<"${RELEASE_PROGRAMS:-batuta batuta-engine}"
 declare -A images # the arguments of build/image
 rm -rf build/images && mkdir build/images
-# pack PROGRAM OS ARCH: an archive of build/PROGRAM, and its SBOM
+# pack PROGRAM OS ARCH MODULE: an archive of build/PROGRAM, which MODULE has, and its SBOM
 pack() {
 	local name=$1_${version}_$2_${3/%arm/armv7}
 	rm -rf "build/$name" && mkdir "build/$name"
 	cp "build/$1" LICENSE README.md CHANGELOG.md "build/$name"
+	packaging/notices.sh "build/$1" "$4" >"build/$name/NOTICES"
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C build -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
 	build/cyclonedx-gomod bin -json -noserial -notimestamp -version "v$version" -output "$out/$name.cdx.json" "build/$1" 2>build/log || { cat build/log >&2 && exit 1; }
 	if [ "$2" = linux ]; then
 		mv "build/$name/$1" "build/images/$name"
+		mv "build/$name/NOTICES" "build/images/$name.NOTICES"
 		images[$1]+=" linux/${3/%arm/arm\/v7}=build/images/$name"
 	fi
 	rm -rf "build/$name"
@@ -65,10 +67,12 @@ for platform in "${platforms[@]}"; do
 		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version -X $commit" -o build/batuta ./cmd/batuta
 	fi
 	for program in "${programs[@]}"; do
+		module=.
 		if [ "$program" = batuta-engine ]; then
+			module=engines
 			GOOS=$os GOARCH=$arch CGO_ENABLED=0 go -C engines build -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$version" -o ../build/batuta-engine ./cmd/batuta-engine
 		fi
-		pack "$program" "$os" "$arch"
+		pack "$program" "$os" "$arch" "$module"
 	done
 done
 for program in "${!images[@]}"; do # for podman, skopeo and docker load

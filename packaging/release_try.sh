@@ -37,6 +37,8 @@ parts = {c["name"] for c in json.load(open(sys.argv[1]))["components"]}
 assert "github.com/spf13/cobra" in parts, parts
 PY
 
+grep -q '^==== github.com/hashicorp/memberlist@' "$work"/batuta_9.8.7_*/NOTICES
+
 # image PROGRAM: the image in PROGRAM.tar holds that program, and nothing else that could be run.
 image() {
 	local os=${platform%/*}
@@ -58,7 +60,7 @@ assert config["User"] == "65532:65532" and config["Entrypoint"] == ["/" + name] 
 (layer,) = manifest["layers"]
 files = tarfile.open(fileobj=io.BytesIO(gzip.decompress(blob(layer))))
 kept = {f.name: (f.mode, f.uid) for f in files}
-want = {name: (0o755, 0)} | ({"data": (0o700, 65532)} if name == "batuta" else {})
+want = {name: (0o755, 0), "NOTICES": (0o644, 0)} | ({"data": (0o700, 65532)} if name == "batuta" else {})
 assert kept == want, kept # no shell, no library
 assert files.extractfile(name).read() == open(program, "rb").read()
 PY
@@ -74,6 +76,7 @@ image batuta
 cd "$work/one"
 go -C engines build -buildvcs=false -ldflags="-X main.release=9.8.7" -o "$work/batuta-engine" ./cmd/batuta-engine
 "$work/batuta-engine" --version | grep -q 'batuta-engine 9.8.7,'
+packaging/notices.sh "$work/batuta-engine" engines >"$work/batuta-engine.NOTICES"
 build/image -name batuta-engine -version 9.8.7 -to "$work/layout" "$platform=$work/batuta-engine"
 tar -C "$work/layout" -cf "$work/batuta-engine.tar" .
 image batuta-engine

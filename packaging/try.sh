@@ -44,6 +44,9 @@ for root in "$deb" "$rpm"; do
 		ls "$root/$file"* >/dev/null || fail "$root: there is no $file"
 	done
 done
+for notices in "$deb/usr/share/doc" "$rpm/usr/share/licenses"; do
+	grep -q '^==== github.com/hashicorp/memberlist@' "$notices/batuta/NOTICES" || fail "$notices: no licences of the linked modules"
+done
 grep -q '^ /etc/batuta.yaml ' "$deb"/var/lib/dpkg/status || fail "an upgrade of the .deb would replace the configuration"
 for script in postinst prerm postrm; do [ -x "$deb/var/lib/dpkg/info/batuta.$script" ] || fail "the .deb has no $script"; done
 grep -q "^batuta:" "$deb/etc/passwd" || fail "the .deb does not make the user that its units run as"

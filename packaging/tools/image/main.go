@@ -2,8 +2,8 @@
 //
 //	image -name batuta -version 0.1.0 -to DIR linux/amd64=build/batuta linux/arm64=…
 //
-// The image of a platform has a single layer: the program and, for batuta, an empty /data. It has no shell, and runs as the
-// user nobody.
+// The image of a platform has a single layer: the program, its licences of FILE.NOTICES and, for batuta, an empty /data.
+// It has no shell, and runs as the user nobody.
 package main
 
 import (
@@ -107,24 +107,26 @@ func build(name, version, file string, created time.Time, platform v1.Platform) 
 
 // pack returns the layer.
 func pack(name, file string, created time.Time) ([]byte, error) {
-	program, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	headers := []*tar.Header{{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program)), ModTime: created}}
-	if name == "batuta" {
-		headers = append(headers, &tar.Header{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: nobody, Gid: nobody, ModTime: created})
-	}
-	for _, h := range headers {
-		if err := w.WriteHeader(h); err != nil {
+	for _, f := range []struct {
+		name, from string
+		mode       int64
+	}{{name, file, 0o755}, {"NOTICES", file + ".NOTICES", 0o644}} {
+		content, err := os.ReadFile(f.from)
+		if err != nil {
 			return nil, err
 		}
-		if h.Size > 0 {
-			if _, err := w.Write(program); err != nil {
-				return nil, err
-			}
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: f.mode, Size: int64(len(content)), ModTime: created}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	if name == "batuta" {
+		if err := w.WriteHeader(&tar.Header{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: nobody, Gid: nobody, ModTime: created}); err != nil {
+			return nil, err
 		}
 	}
 	if err := w.Close(); err != nil {
