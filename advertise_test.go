@@ -44,7 +44,7 @@ func TestWhereAMemberIsReached(t *testing.T) {
 		{[]string{"127.0.0.1:7400"}, "127.0.0.1:7400"},
 		{[]string{"no address", "127.0.0.2:1"}, "127.0.0.1:7400"},
 	} {
-		if got := l.route(tt.to); tt.want != got {
+		if got := l.route(t.Context(), tt.to); tt.want != got {
 			t.Errorf("to %q: %q, want %q", tt.to, got, tt.want)
 		}
 	}

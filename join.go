@@ -233,7 +233,7 @@ func (j *joiner) sayAwaited(ctx context.Context) {
 
 // settleAddress sets the address that this member publishes, before it does. It
 // stays open while no route to a member is found: see locate.
-func (l *links) settleAddress(saved []election.Member) {
+func (l *links) settleAddress(ctx context.Context, saved []election.Member) {
 	switch {
 	case l.cfg.Advertise != "":
 		return
@@ -252,9 +252,7 @@ func (l *links) settleAddress(saved []election.Member) {
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
-	defer cancel()
-	if l.cfg.Advertise = l.route(l.contacts(ctx)); l.cfg.Advertise != "" {
+	if l.cfg.Advertise = l.route(ctx, l.contacts(ctx)); l.cfg.Advertise != "" {
 		return
 	}
 	for _, e := range saved {
@@ -276,30 +274,46 @@ func (l *links) contacts(ctx context.Context) []string {
 }
 
 // route gives the address of this machine from which it reaches any of addrs, with
-// the port on which this member listens; "" if it reaches none. Nothing is sent.
-func (l *links) route(addrs []string) string {
+// the port on which this member listens; "" if it reaches none before ctx ends, or within [lookupTime].
+// Nothing is sent.
+func (l *links) route(ctx context.Context, addrs []string) string {
 	_, port, err := net.SplitHostPort(l.addr)
 	if err != nil {
 		return ""
 	}
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	found := make(chan netip.Addr, len(addrs))
+	for _, addr := range addrs { // at once: a name server may answer for some only
+		asked.Go(func() { found <- routeTo(ctx, addr) })
+	}
 	loopback := ""
-	for _, addr := range addrs {
-		c, err := net.DialTimeout("udp", addr, lookupTime)
-		if err != nil {
-			continue
-		}
-		local, _, err := net.SplitHostPort(c.LocalAddr().String())
-		c.Close()
-		ip, errIP := netip.ParseAddr(local)
-		switch at := net.JoinHostPort(local, port); {
-		case err != nil || errIP != nil || ip.IsLinkLocalUnicast():
+	for range addrs {
+		switch ip := <-found; {
+		case !ip.IsValid() || ip.IsLinkLocalUnicast():
 		case ip.IsLoopback():
-			loopback = at // where all of them are on this machine
+			loopback = net.JoinHostPort(ip.String(), port) // where all of them are on this machine
 		default:
-			return at
+			return net.JoinHostPort(ip.String(), port)
 		}
 	}
 	return loopback
+}
+
+// routeTo gives the address from which this machine reaches addr; the zero Addr if it does not.
+func routeTo(ctx context.Context, addr string) (from netip.Addr) {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", addr)
+	if err != nil {
+		return from
+	}
+	defer c.Close()
+	local, _, err := net.SplitHostPort(c.LocalAddr().String())
+	if err == nil {
+		from, _ = netip.ParseAddr(local)
+	}
+	return from
 }
 
 // locate finds the address that settleAddress has left open, as soon as one of the members
@@ -310,7 +324,7 @@ func (l *links) locate(ctx context.Context, addrs []string) bool {
 	if l.call(ctx, func() { known = l.cfg.Advertise != "" }) != nil || known {
 		return known
 	}
-	addr := l.route(addrs)
+	addr := l.route(ctx, addrs)
 	if addr == "" {
 		return false
 	}

@@ -94,7 +94,7 @@ func (n *Node) prepare(ctx context.Context) error {
 		}
 		return config("listen on %s: %w: choose another address of this machine, or stop the process that uses this one", n.cfg.Listen, err)
 	}
-	if err := n.enroll(state, listener); err != nil {
+	if err := n.enroll(ctx, state, listener); err != nil {
 		listener.Close()
 		return err
 	}
@@ -103,11 +103,11 @@ func (n *Node) prepare(ctx context.Context) error {
 
 // enroll marks this process as the newest with its id, before it publishes
 // it, and builds the Machine.
-func (n *Node) enroll(state election.State, listener net.Listener) error {
+func (n *Node) enroll(ctx context.Context, state election.State, listener net.Listener) error {
 	n.born = time.Now().Round(0)
 	n.clock = clock.New(n.cfg.clocks, n.timeout)
 	n.addr = listener.Addr().String()
-	n.links.settleAddress(state.Members)
+	n.links.settleAddress(ctx, state.Members)
 	n.incarnation = max(state.Incarnation+1, uint64(n.born.UnixNano()))
 	state.ID, state.Incarnation = n.id, n.incarnation
 	held, err := n.saver.open(state)

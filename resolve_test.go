@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // nameServer is a DNS server on loopback that knows one name, and the process's
@@ -191,4 +194,30 @@ func TestMembersFindEachOtherByAFile(t *testing.T) {
 		c.lists("1", "2", "3")
 		c.agree("3")
 	})
+}
+
+// A name server that does not answer delays neither the start nor the end of a member, however
+// many names its list has.
+func TestASilentNameServerDelaysAMemberBriefly(t *testing.T) {
+	released := make(chan struct{})
+	newNameServer(t, func(int) []net.IP { <-released; return nil })
+	t.Cleanup(func() { close(released) })
+	var peers []Peer
+	for i := range 6 {
+		peers = append(peers, Peer{ID: ID(strconv.Itoa(i + 2)), Addr: fmt.Sprintf("member-%d.test:7400", i+2)})
+	}
+	began := time.Now()
+	n, err := Start(t.Context(), Config{ID: "1", Listen: "0.0.0.0:0", Peers: peers, Algorithm: bully.New(), Logger: testLog(t, "1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 2*lookupTime {
+		t.Errorf("it has started after %v", took)
+	}
+	time.Sleep(100 * time.Millisecond) // by now it locates itself again
+	began = time.Now()
+	n.Close()
+	if took := time.Since(began); took > lookupTime {
+		t.Errorf("it has ended after %v", took)
+	}
 }
