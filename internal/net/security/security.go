@@ -74,6 +74,7 @@ type Security struct {
 	stamps [4]stamp
 	given  []byte // what Secrets gave last
 	fault  error  // and its error
+	unread string // why the last load failed; "": it did not
 }
 
 // authority is a source of trust: a secret or certificates.
@@ -128,16 +129,22 @@ func (s *Security) changed(ctx context.Context) bool {
 }
 
 // Reload reads the files and the secrets again, and reports whether they have changed; if not, they
-// are taken up only if always is set. After an error the previous state stays in use.
+// are taken up only if always is set. After an error the previous state stays in use, and the next
+// Reload tries again: the cause may end without a change of a file. The same error is returned once.
 func (s *Security) Reload(ctx context.Context, always bool) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.changed(ctx) && !always {
+	before := s.unread
+	if changed = s.changed(ctx) || always; !changed && before == "" {
 		return false, nil
 	}
 	b, err := s.load()
-	if err == nil {
+	if s.unread = ""; err == nil {
 		s.current.Store(b)
+		return true, nil
+	}
+	if s.unread = err.Error(); !changed && s.unread == before {
+		return false, nil
 	}
 	return true, err
 }
