@@ -70,18 +70,38 @@ func Open(dir string, log *slog.Logger) (*Log, error) {
 	}
 	datadir.Sweep(dir, File)
 	l := &Log{dir: dir, lock: lock, log: log, write: datadir.Write, syncDir: datadir.Sync}
-	_, err = os.Stat(l.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = l.deleted(); err == nil {
-			err = l.Replace()
-		}
-	}
-	if err != nil {
+	if err := l.prepare(); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
-	l.reserve(0)
 	return l, nil
+}
+
+// prepare makes a log if there is none, and its name survive a power cut: an earlier process may have
+// ended before it did that.
+func (l *Log) prepare() error {
+	_, err := os.Stat(l.path())
+	switch {
+	case err == nil:
+		return datadir.Remedy(l.settle())
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := l.deleted(); err != nil {
+		return err
+	}
+	return l.Replace()
+}
+
+// settle makes the name of the log survive a power cut, and then takes the reserve: by now the room
+// of the former file is free.
+func (l *Log) settle() error {
+	if err := l.syncDir(l.dir); err != nil {
+		return err
+	}
+	l.rename = false
+	l.reserve(l.end.size)
+	return nil
 }
 
 // deleted returns an error if the missing log was here: the reserve is made after it.
@@ -194,10 +214,9 @@ func (l *Log) Append(records ...[]byte) error {
 // open opens the log for do, once its name is on disk.
 func (l *Log) open(do func(*os.File) error) error {
 	if l.rename {
-		if err := l.syncDir(l.dir); err != nil {
+		if err := l.settle(); err != nil {
 			return err
 		}
-		l.rename = false
 	}
 	f, err := os.OpenFile(l.path(), os.O_WRONLY, 0)
 	if err != nil {
@@ -235,12 +254,7 @@ func (l *Log) replace(records [][]byte) error {
 	if err != nil {
 		return err
 	}
-	defer l.reserve(end.size) // by now the room of the former file is free
 	// From here on appends go to this file: none may succeed before its name is on disk.
 	l.file, l.end, l.rename = info, end, true
-	if err := l.syncDir(l.dir); err != nil {
-		return err
-	}
-	l.rename = false
-	return nil
+	return l.settle()
 }

@@ -296,6 +296,54 @@ func TestNothingIsAppendedBehindANameThatIsNotSafe(t *testing.T) {
 	}
 }
 
+// A process may end between the rename and the sync: the next process appends only behind a name
+// that is on disk.
+func TestANameOfAnEarlierProcessIsMadeSafe(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	l.Close()
+	broken := errors.New("it cannot be synced")
+	l.syncDir = func(string) error { return broken }
+	if err := l.prepare(); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	synced := 0
+	l.syncDir = func(dir string) error { synced++; return datadir.Sync(dir) }
+	if err := l.prepare(); err != nil || synced != 1 {
+		t.Errorf("synced %d times, %v", synced, err)
+	}
+}
+
+// The reserve shows that there was a log. If the name of the first log never was on disk, a power
+// cut leaves neither, and the member starts for the first time.
+func TestThereIsNoReserveBeforeALog(t *testing.T) {
+	dir := t.TempDir()
+	broken := errors.New("it cannot be synced")
+	l := &Log{dir: dir, log: slog.New(slog.DiscardHandler), write: datadir.Write, syncDir: func(string) error { return broken }}
+	if err := l.prepare(); !errors.Is(err, broken) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := os.Lstat(l.reserved()); err == nil {
+		t.Error("there is a reserve, and the log may not be on disk")
+	}
+	if err := os.Remove(l.path()); err != nil { // as a power cut does
+		t.Fatal(err)
+	}
+	l, _ = open(t, dir)
+	if _, err := os.Lstat(l.reserved()); err != nil {
+		t.Error(err)
+	}
+	l.syncDir = func(string) error { return broken }
+	if err := errors.Join(os.Remove(l.reserved()), l.Replace()); !errors.Is(err, broken) { // as on a full disk
+		t.Fatalf("got %v", err)
+	}
+	l.syncDir = datadir.Sync
+	add(t, l, "one")
+	if _, err := os.Lstat(l.reserved()); err != nil {
+		t.Errorf("the name of the log is on disk, and there is no reserve: %v", err)
+	}
+}
+
 func TestALogThatIsGoneOrAnotherIsNotAppendedTo(t *testing.T) {
 	for what, change := range map[string]func(name string) error{
 		"gone":           os.Remove,

@@ -70,6 +70,9 @@ func (s *Dir) path(name string) string { return filepath.Join(s.dir, name) }
 // and returns the save before it, or an error if that is damaged too.
 func (s *Dir) Load() (election.State, error) {
 	c, err := readCopies(s.path(File))
+	if err == nil { // an earlier process may have ended before its name was on disk
+		err = s.syncDir(s.dir)
+	}
 	if err == nil {
 		if c.damaged {
 			s.log.Warn("one of the two copies in the state file is damaged, as a power cut during a save leaves it; the other is used", "file", s.path(File), "epoch", c.state.Token.Epoch)

@@ -664,3 +664,21 @@ func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A process may end between the rename and the sync: a power cut would bring the former file back,
+// and take the saves of the next process with the new file.
+func TestANameOfAnEarlierProcessIsMadeSafe(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, _ := openStore(t, dir)
+	broken := errors.New("it cannot be synced")
+	s.syncDir = func(string) error { return broken }
+	if _, err := s.Load(); !errors.Is(err, broken) {
+		t.Errorf("Load gives %v", err)
+	}
+	synced := 0
+	s.syncDir = func(dir string) error { synced++; return datadir.Sync(dir) }
+	if state, err := s.Load(); err != nil || state.Token.Epoch != 7 || synced != 1 {
+		t.Errorf("Load gives epoch %d, %v, and has synced the directory %d times", state.Token.Epoch, err, synced)
+	}
+}
