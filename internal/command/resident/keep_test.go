@@ -1,9 +1,9 @@
 package resident
 
 import (
-	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -11,7 +11,7 @@ import (
 // needs from then on is not taken for waste.
 func TestWhatABurstLeavesIsGivenBackAtRest(t *testing.T) {
 	now, needs, times := heap{held: 10 << 20}, uint64(8<<20), 0
-	k := &keeper{read: func() heap { return now }, shed: func() { now.held = needs; times++ }}
+	k := &keeper{read: func() heap { return now }, shed: func() { now.held = needs; times++ }, collect: func(int) {}}
 	for i, step := range []struct {
 		held, gives, needs uint64
 		times              int
@@ -40,15 +40,29 @@ func TestTheHeapIsRead(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// Garbage is collected early, unless the environment sets when.
-func TestGarbageIsCollectedEarly(t *testing.T) {
+// A small process collects garbage early, a large one does not, and one between them stays as it is.
+func TestASmallProcessCollectsEarly(t *testing.T) {
+	var now heap
+	var got []int
+	k := &keeper{read: func() heap { return now }, shed: func() {}, collect: func(percent int) { got = append(got, percent) }}
+	for _, held := range []uint64{3 << 20, 5 << 20, 3 << 20, 20 << 20, 6 << 20, 20 << 20, 4 << 20} {
+		now.held = held
+		k.look()
+	}
+	if want := []int{early, usual, early}; !slices.Equal(got, want) {
+		t.Errorf("it collects at %v, want %v", got, want)
+	}
+}
+
+// The environment sets when garbage is collected, if it has GOGC.
+func TestGOGCIsKept(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
-	for env, want := range map[string]int{"": garbage, "100": 100} {
+	for env, want := range map[string]int{"": early, "100": 100} {
 		t.Setenv("GOGC", env)
-		Keep(slog.New(slog.DiscardHandler))()
+		collect(early)
 		if got := debug.SetGCPercent(100); got != want {
-			t.Errorf("GOGC=%s: it is collected at %d %%, want %d", env, got, want)
+			t.Errorf("GOGC=%s: garbage is collected at %d %%, want %d", env, got, want)
 		}
 	}
 }
