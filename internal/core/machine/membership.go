@@ -475,6 +475,7 @@ func (m *listing) answeredElsewhere(ev election.Event) {
 		m.leadsBack = at
 	case ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():
 		m.note("is a duplicate", m.cfg.Self.ID, election.Token{}, "the process at "+at+" has this id")
+		m.close() // review ends its leadership in this step
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrSameID, Address: at})
 	default:
 		own.Address = m.cfg.Address // that process is the second, and finds us by this
