@@ -121,9 +121,18 @@ func (w *story) health(p *process, state string) {
 	}
 }
 
+// candidacy applies that the user has work for p as a leader, or no longer.
+func (w *story) candidacy(p *process, on bool) {
+	if p.condition == scenario.Alive {
+		w.note(p, map[bool]string{true: "has work for a leader", false: "has no work for a leader"}[on], "")
+		p.retired = !on
+		w.step(p, &election.Event{Kind: election.Candidacy, On: on})
+	}
+}
+
 func (w *story) instruct(p *process, k election.EventKind) {
 	if p.condition == scenario.Alive {
-		p.resting = k == election.Resigned
+		p.resting, p.retired = k == election.Resigned, p.retired && k != election.Campaign
 		w.step(p, &election.Event{Kind: k})
 	}
 }

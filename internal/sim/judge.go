@@ -91,11 +91,16 @@ func (w *judge) related(a, b *process) bool {
 	if !w.roster {
 		return true
 	}
-	knows, known := a.machine.Knows(b.rank.ID), b.machine.Knows(a.rank.ID)
 	if a.waits() || b.waits() {
-		return knows && known
+		return a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID)
 	}
-	return knows && !w.astray(a, b) || known && !w.astray(b, a) || w.estranged(a, b)
+	return w.finds(a, b) || w.finds(b, a) || w.estranged(a, b)
+}
+
+// finds reports whether a has b on its list: at its own address, not at that of a second process,
+// and not only from a configuration while b has joined elsewhere.
+func (w *judge) finds(a, b *process) bool {
+	return a.machine.Knows(b.rank.ID) && w.listed(a, b.slot) == b && !w.astray(a, b)
 }
 
 // goes reports whether a process yields to a member that it has removed, once its disk answers.
@@ -253,7 +258,7 @@ func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
 // stands reports whether p is a candidate; a disk that takes T prevents that.
 func (w *judge) stands(p *process) bool {
-	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.machine.Standing() != election.IneligiblePaused && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
+	return p.fit() && !p.resting && !p.retired && !p.working && p.machine.Standing() != election.IneligibleFew && p.machine.Standing() != election.IneligiblePaused && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
 // unled returns "" if no member of a group has a leader; none may, because of why.

@@ -133,7 +133,7 @@ func (w *story) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 
 // changesList reports whether members come or go.
 func changesList(s *scenario.Scenario) bool {
-	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
+	return len(s.Setup.Newcomers) > 0 || s.Setup.ReapAfter > 0 || slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
 		return slices.Contains(MembershipFaults(), step.Do) || step.Do == scenario.Duplicate && len(step.Via) > 0
 	})
 }
@@ -247,6 +247,8 @@ func (w *story) strikeMember(step *scenario.Step, p *process) error {
 		if p.condition == scenario.Alive {
 			w.step(p, &election.Event{Kind: election.Pausing, Age: step.For})
 		}
+	case scenario.Candidacy:
+		w.candidacy(p, step.Word == "on")
 	case scenario.Health:
 		w.health(p, step.Word)
 	case scenario.Tell:
@@ -268,7 +270,7 @@ func (w *story) strikeMember(step *scenario.Step, p *process) error {
 		if step.Word == "hang" {
 			slow = hung
 		}
-		w.setDisk(p, slow, step.Word == "fail")
+		w.setDisk(p, slow, step.Word)
 	}
 	return nil
 }
@@ -341,7 +343,7 @@ func (w *story) calmDown(but string) {
 			}
 		}
 		if but != scenario.ButDisks || !a.disk.hangs() {
-			w.setDisk(a, 0, false)
+			w.setDisk(a, 0, "ok")
 		}
 	}
 	for _, p := range w.procs {

@@ -53,6 +53,7 @@ type process struct {
 	says    string         // its metadata; empty: none
 	refused error          // why its hello was refused; nil: it was not
 	resting bool           // asked to resign, and neither restarted nor asked to campaign since
+	retired bool           // there is no work for it as a leader
 	started time.Duration
 	heldAt  time.Duration // when the disk's token last changed
 }
@@ -88,7 +89,7 @@ func (w *world) start(p *process) error {
 	p.timing = p.times
 	p.incarnation = w.newest(p.slot) + 1
 	p.condition, p.started = scenario.Alive, w.now
-	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
+	p.view, p.working, p.resting, p.retired, p.unhealthy, p.refused = election.Token{}, false, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted, p.says = false, false, nil, ""
 	p.back = p.back[:0]

@@ -138,7 +138,7 @@ func (w *scene) reach(a, b *process) bool {
 
 // mayLead reports whether a member may lead at all, even as a last resort.
 func (w *scene) mayLead(p *process) bool {
-	return !p.observer && !p.ending && (!p.unhealthy || w.setup.LeadUnhealthy)
+	return !p.observer && !p.ending && !p.retired && (!p.unhealthy || w.setup.LeadUnhealthy)
 }
 
 // throughThese sets the members that p asks for admission.
@@ -196,6 +196,8 @@ type disk struct {
 	slow        time.Duration // on top of the usual time
 	began, due  time.Duration // of the outstanding write: its start, by the clock of its process, and its end
 	failing     bool
+	full        bool
+	room        int  // while it is full: the longest list that it takes
 	failed      bool // the last save was refused
 	rolledBack  bool // ever
 }
@@ -219,8 +221,11 @@ func (w *scene) unsaved(p *process) bool {
 }
 
 // setDisk changes how a disk works. A disk that recovers soon ends a slow write.
-func (w *scene) setDisk(p *process, slow time.Duration, failing bool) {
-	p.disk.slow, p.disk.failing = slow, failing
+func (w *scene) setDisk(p *process, slow time.Duration, state string) {
+	p.disk.slow, p.disk.failing, p.disk.full = slow, state == "fail", state == "full"
+	if p.disk.full && p.machine != nil {
+		p.disk.room = len(p.machine.List())
+	}
 	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {
 		w.writes(p, soon)
 	}
@@ -228,13 +233,23 @@ func (w *scene) setDisk(p *process, slow time.Duration, failing bool) {
 
 var errDisk = errors.New("the simulated disk refuses to write")
 
+// refuses reports whether the disk refuses the outstanding write. On a full disk a state overwrites
+// the state before the last, and fits unless its list is longer than any before. A log has room
+// for further records, and none for the second file that is to replace it.
+func (d *disk) refuses() bool {
+	if d.full && d.appends {
+		return d.replaces
+	}
+	return d.failing || d.full && len(d.next.Members) > d.room
+}
+
 func (w *scene) writeOut(p *process) error {
 	d := &p.disk
 	d.saving = false
-	if d.failing || d.slow > 0 {
+	if d.failed = d.refuses(); d.failed || d.slow > 0 {
 		w.checks.fault = w.now
 	}
-	if d.failed = d.failing; d.failing {
+	if d.failed {
 		return errDisk
 	}
 	if d.appends {

@@ -117,6 +117,7 @@ trace messages
 run 0s
 start 2
 pause 1 1m0s
+candidacy 1 off
 crash 2 torn
 restart 2 rollback
 freeze 1
@@ -131,6 +132,7 @@ delay 1-2 5ms
 disk 1 slow 5ms
 disk 1 hang
 disk 1 fail
+disk 1 full
 disk 1 ok
 clock 1 drift -7
 clock 1 jump 0s

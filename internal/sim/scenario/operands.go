@@ -179,9 +179,9 @@ var priority = operand{"[priority N]",
 		return "priority " + strconv.Itoa(s.Priority)
 	}}
 
-var diskState = operand{"slow D|hang|fail|ok",
+var diskState = operand{"slow D|hang|fail|full|ok",
 	func(p *parser, s *Step) {
-		if s.Word = p.oneOf("slow", "hang", "fail", "ok"); s.Word == "slow" {
+		if s.Word = p.oneOf("slow", "hang", "fail", "full", "ok"); s.Word == "slow" {
 			s.For = p.duration("how much longer a write takes", 1)
 		}
 	},

@@ -41,7 +41,7 @@ var steps = []form{
 	{verb: Reject, operands: ops(links(1, false)), only: automatic, does: "what arrives is answered with a reset, as a firewall may: connections end, and dials are refused"},
 	{verb: Delay, operands: ops(links(1, true), duration("a delay", 1)), only: automatic, does: "what leaves from now on takes so much longer"},
 
-	{verb: Disk, operands: ops(member, diskState), only: automatic, does: "writes take longer, do not end, are refused, work again"},
+	{verb: Disk, operands: ops(member, diskState), only: automatic, does: "writes take longer, do not end, are refused, are refused if they need more room, work again"},
 	{verb: Clock, operands: ops(member, clockChange), only: automatic,
 		does: "`drift`: its clock runs faster by so many millionths, or slower; `jump`: its wall clock is set by D, which counts as the end of a pause if it is more than `T` ahead"},
 	{verb: Times, operands: ops(member, times), only: automatic,
@@ -49,6 +49,7 @@ var steps = []form{
 	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for an election"},
 	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
 	{verb: Pause, operands: ops(member, duration("how long leadership stays with the leader", 0)), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks this member to pause the cluster for so long; `0s` ends that"},
+	{verb: Candidacy, operands: ops(member, choice("on", "off")), only: automatic, from: conditions(Alive), to: Alive, does: "there is work for it as a leader, or none: then it is no candidate; after a restart there is"},
 	{verb: Transfer, operands: ops(member, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first, which leads, to hand over to the second only"},
 	{verb: Health, operands: ops(member, choice("healthy", "unhealthy")), only: automatic, from: conditions(Alive), to: Alive, does: "what the member's own check finds"},
 	{verb: Tell, operands: ops(member, saying), only: automatic, from: conditions(Alive), to: Alive, does: "the member publishes a word as metadata from now on, `-`: nothing; after a restart it publishes nothing"},
