@@ -245,9 +245,10 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 	if _, err := fmt.Sscanf(seeds, "%d:%d", &c.From, &c.To); err != nil {
 		t.Fatal(err)
 	}
-	c.Draws = slices.DeleteFunc(draw.Kinds(), func(d draw.Kind) bool {
-		return d == draw.Handovers || d == draw.Founding && algorithm != "founding" || d == draw.MinMembers || d == draw.Elections && !strings.HasSuffix(algorithm, "elections")
-	})
+	c.Draws = slices.DeleteFunc(draw.Defaults(), func(d draw.Kind) bool { return d == draw.Founding && algorithm != "founding" })
+	if strings.HasSuffix(algorithm, "elections") {
+		c.Draws = append(c.Draws, draw.Elections)
+	}
 	switch algorithm {
 	case "membership", "founding":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)

@@ -29,6 +29,9 @@ func TestDraws(t *testing.T) {
 			return s.Setup.Work && !slices.Contains([]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}, s.Setup.Drain)
 		},
 	}
+	drawn[draw.Full] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Disk })
+	drawn[draw.Requests] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Pause || s.Do == scenario.Candidacy })
+	drawn[draw.Absences] = func(s *scenario.Scenario) bool { return s.Setup.Timing.Silence > 0 }
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	for _, d := range draw.Kinds() {
 		const seeds = 300

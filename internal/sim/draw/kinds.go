@@ -26,18 +26,18 @@ const (
 	Founding   Kind = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
 	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
 	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and a second member asks for votes
+	Full       Kind = "full"        // a disk has no more room
+	Requests   Kind = "requests"    // users pause the cluster, have no work for a leader, start a second machine with an id
+	Absences   Kind = "absences"    // members may be silent for longer than T; where members join, a leader removes those that are absent
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers}
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences}
 }
 
-// Defaults returns the kinds with which no schedule is known to break a rule, except [Elections],
-// [MinMembers] and [Handovers], which must be requested.
-func Defaults() []Kind {
-	return slices.DeleteFunc(Kinds(), func(d Kind) bool { return d == Elections || d == MinMembers || d == Handovers })
-}
+// Defaults returns the kinds that are drawn unless others are requested: those before [Elections].
+func Defaults() []Kind { return Kinds()[:slices.Index(Kinds(), Elections)] }
 
 // draw returns the sequence of a draw, and whether this seed uses it: a seed in three does.
 func (g *generator) draw(d Kind) (*RNG, bool) {
@@ -66,6 +66,13 @@ func (g *generator) vary(s *scenario.Setup) {
 			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a heartbeat must be answered before the lease ends
 		}
 		t.Secured = c.One(3)
+	}
+	if c, ok := g.draw(Absences); ok {
+		t := s.Filled().Timing.T()
+		s.Timing.Silence = t + c.upTo(2*t)
+		if g.joins() && c.One(2) {
+			s.ReapAfter = 4*t + c.upTo(8*t)
+		}
 	}
 }
 
@@ -139,6 +146,12 @@ func (g *generator) happenings() {
 	if g.duplicates != nil && !g.s.Setup.OneLeader() && g.duplicates.One(8) && len(g.s.Setup.Newcomers) == 0 {
 		g.add(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
 	}
+	if c := g.full; c != nil && c.One(4) {
+		g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{g.someone(c)}, Word: [...]string{"full", "full", "ok"}[c.Below(3)]})
+	}
+	if g.requests != nil && g.requests.One(3) {
+		g.request(g.requests)
+	}
 	if g.stalls != nil && g.stalls.One(4) {
 		who := []election.ID{g.someone(g.stalls)}
 		if g.add(scenario.Step{Do: scenario.Freeze, Members: who}) {
@@ -146,6 +159,20 @@ func (g *generator) happenings() {
 			g.add(scenario.Step{Do: scenario.Thaw, Members: who})
 		}
 	}
+}
+
+// request adds what a user asks for.
+func (g *generator) request(c *RNG) {
+	s := scenario.Step{Do: scenario.Candidacy, Members: []election.ID{g.someone(c)}, Word: [...]string{"off", "on"}[c.Below(2)]}
+	switch via := g.someone(c); c.Below(4) {
+	case 0:
+		s.Do, s.Word, s.For = scenario.Pause, "", time.Duration(c.Below(3))*c.upTo(2*g.timing().T())
+	case 1:
+		if g.joins() && !g.s.Setup.OneLeader() && via != s.Members[0] {
+			s.Do, s.Word, s.Via = scenario.Duplicate, "", []election.ID{via}
+		}
+	}
+	g.add(s)
 }
 
 // someone draws a member, the highest as often as all lower members together.

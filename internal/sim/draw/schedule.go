@@ -56,14 +56,14 @@ type generator struct {
 	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections, handovers *RNG // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections, handovers, full, requests *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
 }
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
