@@ -444,6 +444,9 @@ func (s *stance) whyIneligible() string {
 		until, leader := s.paused()
 		return fmt.Sprintf("the cluster is paused until %s: member %s keeps leadership, alive or not; batuta resume ends that", until.UTC().Format(time.RFC3339), leader)
 	case StandingFew:
+		if c, ok := s.machine.(interface{ Settled() bool }); ok && !c.Settled() {
+			return "its first start waits until more than half of the other members have noted its disk: of three members all must be up and able to save"
+		}
 		if s.cfg.MinMembers == 0 {
 			return "it is connected to fewer members than a majority takes, and could not be elected"
 		}

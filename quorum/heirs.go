@@ -155,6 +155,8 @@ func (c *stance) Standing() election.Eligibility {
 		return election.IneligibleResigned
 	case !c.healthy:
 		return election.LastResort
+	case !c.me.Settled: // its first start
+		return election.IneligibleFew
 	case !c.reachesMajority():
 		return election.IneligibleFew
 	}

@@ -45,6 +45,26 @@ func TestStates(t *testing.T)                       { nodetest.States(t, newQuor
 func TestMembersMoveWithTheirDisks(t *testing.T)    { nodetest.Move(t, newQuorum, false) }
 func TestAShortFreezeIsBorne(t *testing.T)          { nodetest.ShortFreeze(t, newQuorum) }
 
+// Two of three members elect no leader at their first start, and their status has the reason.
+func TestTheFirstStartWaitsForAllThree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := t.TempDir()
+		c := batutatest.New(t, 3, func(cfg *batuta.Config) {
+			cfg.DataDir, cfg.Algorithm = filepath.Join(disk, string(cfg.ID)), newQuorum()
+		})
+		two := []*batuta.Node{c.Start("1"), c.Start("2")}
+		time.Sleep(10 * t0)
+		for _, n := range two {
+			s, err := n.Status(t.Context())
+			if err != nil || s.Standing != batuta.StandingFew || !strings.Contains(s.StandingWhy, "of three members all must be up") {
+				t.Errorf("member %s is %s: %s; %v", n.ID(), s.Standing, s.StandingWhy, err)
+			}
+		}
+		c.Start("3")
+		c.Agree("3")
+	})
+}
+
 // A quorum's Config makes many nodes; with a guard it makes one.
 func TestAConfigIsUsedAgain(t *testing.T) {
 	twice := func(c batuta.Config) error {

@@ -179,6 +179,7 @@ func TestTracesInSpanish(t *testing.T) {
 		"its first check has not ended yet", "it is a witness: it votes, and never leads", "it is set up to follow only", "it was asked to step down, and is a candidate again when a later leader's time ends, or no member leads",
 		"it has just joined and awaits the leader", "it is connected to fewer members than a majority takes, and could not be elected", "it is on no member's list any more",
 		"it receives fewer than 3 members, itself included, and leads only while it receives so many (min-members)",
+		"its first start waits until more than half of the other members have noted its disk: of three members all must be up and able to save",
 	})) {
 		t.Errorf("%q has no Spanish words in internal/web/shared/words.js", why)
 	}
