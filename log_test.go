@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
@@ -67,6 +68,24 @@ func TestLogLinesSayWhose(t *testing.T) {
 		for line := range strings.Lines(out.String()) {
 			if strings.Count(line, " id=2 cluster=payments") != 1 || strings.Count(line, " id=") != 1 {
 				t.Errorf("whose is it? %s", line)
+			}
+		}
+	})
+}
+
+// The metadata of batuta's packages, such as the times of jobs, changes often and is of no use in a log.
+func TestOnlyMetadataOfUsersIsLogged(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		var out bytes.Buffer
+		n := c.start("2", func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
+		for i, pairs := range []map[string]string{{"batuta.ticks": "x"}, {"url": "a"}, {"batuta.ticks": "y"}} {
+			if err := n.MergeMeta(t.Context(), pairs); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if lines := strings.Count(out.String(), "metadata changed"); lines != min(i, 1) {
+				t.Errorf("after %v the log has %d lines:\n%s", pairs, lines, out.String())
 			}
 		}
 	})

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 	"github.com/batuta-dev/batuta/internal/net/wire"
@@ -402,9 +405,13 @@ func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
 		v.Meta = pairs
 		v.unready = v.waits()
 	}
+	level := slog.LevelInfo
+	if maps.Equal(meta.UsersOf(n.links.metas[id]), meta.UsersOf(pairs)) {
+		level = slog.LevelDebug // such as the scheduled times of jobs
+	}
 	n.links.metas[id] = pairs
 	n.candidacies.elections.learn(id, pairs)
-	n.cfg.Logger.Info("metadata changed", "member", id, "pairs", len(pairs))
+	n.cfg.Logger.Log(context.Background(), level, "metadata changed", "member", id, "pairs", len(pairs))
 	n.history.add(Event{Time: now, Kind: EventMeta, View: v, Member: id, Meta: pairs})
 	if waited && v.Ready() {
 		n.cfg.Logger.Info("ready", "leader", id, "epoch", v.Token.Epoch)

@@ -135,10 +135,9 @@ func BehindLine(id batuta.ID, at time.Time, election string) Line {
 // Pairs formats the metadata of a member as a line, without that of batuta's packages.
 func Pairs(pairs map[string]string) string {
 	var words []string
+	pairs = meta.UsersOf(pairs)
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		if !meta.IsOwn(key) {
-			words = append(words, key+"="+pairs[key])
-		}
+		words = append(words, key+"="+pairs[key])
 	}
 	return strings.Join(words, " ")
 }

@@ -1,6 +1,9 @@
 package meta
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // IsOwn reports whether a key belongs to batuta's packages, such as "batuta.ticks".
 func IsOwn(key string) bool { return strings.HasPrefix(key, "batuta.") }
@@ -18,4 +21,11 @@ func OwnOf(pairs map[string]string) map[string]string {
 		}
 	}
 	return own
+}
+
+// UsersOf returns the pairs that do not belong to batuta's packages.
+func UsersOf(pairs map[string]string) map[string]string {
+	users := maps.Clone(pairs)
+	maps.DeleteFunc(users, func(key, _ string) bool { return IsOwn(key) })
+	return users
 }
