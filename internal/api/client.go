@@ -147,6 +147,9 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("agent %s: %w", c.addr, req.Context().Err())
 	}
 	if err != nil {
+		if frozen(err) {
+			return nil, unreachable("agent %s accepts connections and does not answer: %w; its process is frozen or overloaded: look at it, or ask another member", c.addr, unwrapped(err))
+		}
 		return nil, unreachable("agent %s does not answer: %w; start it, or give as --agent the address that an agent's ready event names", c.addr, unwrapped(err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
@@ -163,6 +166,13 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// frozen reports whether there was a connection, and no answer within the time for it.
+func frozen(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	op, dials := errors.AsType[*net.OpError](err)
+	return ok && timeout.Timeout() && !(dials && op.Op == "dial")
 }
 
 func (c *Client) refusal(resp *http.Response) error {

@@ -382,8 +382,12 @@ func printFailover(out io.Writer, s api.Status) {
 	fmt.Fprintf(out, "\tfrozen or cut off: within %v (T = %v of silence, a question to the others, a claim)\n", t.silence+3*t.max+t.process, t.silence)
 	fmt.Fprintf(out, "\tstopped with SIGTERM: handed over as soon as its work has ended\n")
 	if s.Rhythm.Silence > 0 {
-		fmt.Fprintf(out, "headroom\t%.0f %% of T: in the last 10 minutes others were silent for %v at most, and this member was late by %v\n",
-			100*s.Headroom, seconds(s.Rhythm.Silence), seconds(s.Rhythm.Stall))
+		left := "none"
+		if s.Headroom >= 0 {
+			left = fmt.Sprintf("%.0f %% of T", 100*s.Headroom)
+		}
+		fmt.Fprintf(out, "headroom\t%s: in the last 10 minutes others were silent for %v at most, and this member was late by %v\n",
+			left, seconds(s.Rhythm.Silence), seconds(s.Rhythm.Stall))
 	}
 }
 

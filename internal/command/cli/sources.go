@@ -258,7 +258,7 @@ func readConfig(path string) ([]entry, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("config file %s: %w", path, err)
+		return nil, fmt.Errorf("config file %s: %w; write one 'flag: value' per line, without a space before it", path, err)
 	} else if doc.IsZero() {
 		return nil, nil // empty, or nothing but comments
 	}

@@ -117,7 +117,7 @@ func (f Format) beside(l Line, before int, names, marks map[string]int) error {
 	case before >= MaxElections:
 		return fmt.Errorf("%w: this is election %d, and a cluster holds at most %d: leave some out, or use another cluster", errTooMany, before+1, MaxElections)
 	case names[l.Name] > 0:
-		return fmt.Errorf("%q stands in line %d already: keep one", election.Shown(l.Name), names[l.Name])
+		return fmt.Errorf("%q is in line %d already: keep one", election.Shown(l.Name), names[l.Name])
 	}
 	names[l.Name] = l.Number
 	if mark := markOf(l.Name); f.Jobs && marks[mark] > 0 {
@@ -159,7 +159,7 @@ func (f Format) line(text string) (l Line, err error) {
 	switch {
 	case len(l.Argv) > 0:
 		if err := hooks.Runnable(l.Argv, text); err != nil {
-			return l, fmt.Errorf("command: %w; a name with a space stands in quotes", err)
+			return l, fmt.Errorf("command: %w; put a name with a space in quotes", err)
 		}
 	case f.Jobs:
 		return l, errors.New("no command: write it after the schedule, such as: report */5 * * * * ./report")

@@ -57,8 +57,8 @@ func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
 		jobs       bool
 		text, want string
 	}{
-		{false, "a\na\n", `file:2: "a" stands in line 1 already`},
-		{false, "e\u0301\n\u00e9\n", `stands in line 1 already`}, // one name in two forms
+		{false, "a\na\n", `file:2: "a" is in line 1 already`},
+		{false, "e\u0301\n\u00e9\n", `is in line 1 already`}, // one name in two forms
 		{false, strings.Repeat("x", 257), `file:1: election name of 257 bytes is too long: at most 256`},
 		{false, "a\n\"b\tc\"", `file:2: election name "b\tc" holds what does not print`},
 		{false, "a\x00b", `holds what does not print`},
@@ -71,7 +71,7 @@ func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
 		{false, "a weight=many", `give a number of 1 to 1048576`},
 		{false, "a seats=65", `seats=65: give a number of 1 to 64`},
 		{false, "a missed=run", `missed=run: it is for jobs`},
-		{false, "shard 17", `file:1: command: exec: "17": executable file not found in $PATH; give the path of a program, or one that is in PATH; a name with a space stands in quotes`},
+		{false, "shard 17", `file:1: command: exec: "17": executable file not found in $PATH; give the path of a program, or one that is in PATH; put a name with a space in quotes`},
 		{false, "a true | cat", `| is for a shell to read`},
 		{false, "a\n" + strings.Repeat("y", maxLine), `file:2: the line has more than 16384 bytes`},
 		{true, "a */5 * * *", `no schedule`},

@@ -1,0 +1,26 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A frozen agent has to be looked at, and not started.
+func TestAFrozenAgentIsNotToBeStarted(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // it accepts connections, as the kernel does for a process that is stopped
+	c, err := NewClient(l.Addr().String(), Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.http.Transport.(*http.Transport).ResponseHeaderTimeout = 10 * time.Millisecond
+	if err := c.Get(t.Context(), "/v1/status", nil); err == nil || !strings.Contains(err.Error(), "its process is frozen or overloaded") {
+		t.Error(err)
+	}
+}
