@@ -12,6 +12,8 @@ import (
 	"github.com/batuta-dev/batuta/quorum"
 )
 
+func init() { fulltest.MostlyComputes() }
+
 var update = flag.Bool("update", false, "write the traces of the scenarios anew")
 
 func maker(algorithm, takeover string) (func() election.Algorithm, error) {

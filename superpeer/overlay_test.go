@@ -13,9 +13,12 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/net/security"
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/superpeertest"
 )
+
+func init() { fulltest.MostlyComputes() }
 
 // crowd is some members on one fabric, in virtual time: a busy machine changes nothing.
 type crowd struct {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/work/run/runtest"
 )
@@ -53,16 +54,6 @@ func fromPage(t *testing.T, number int) (file string) {
 	return file
 }
 
-// goClient builds the program that tries the client for Go, which is a module of its own.
-func goClient(t *testing.T) (program string) {
-	t.Helper()
-	program = filepath.Join(t.TempDir(), "hold")
-	if out, err := exec.Command("go", "-C", "../../clients/go", "build", "-o", program, "./internal/hold").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return program
-}
-
 // clients are programs in Python, Go and JavaScript that hold the election payroll at an agent while a worker runs.
 func clients(t *testing.T) map[string][]string {
 	t.Helper()
@@ -70,7 +61,7 @@ func clients(t *testing.T) map[string][]string {
 	return map[string][]string{
 		"the page's": {"python3", hold, "http://AGENT"},
 		"Node":       {"node", "../../clients/node/batuta.mjs", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
-		"Go":         {goClient(t), "AGENT"},
+		"Go":         {buildtest.ProgramOf(t, "../../clients/go", "./internal/hold"), "AGENT"}, // a module of its own,
 		"Python":     {"python3", "../../clients/python/batuta.py", "--agent", "AGENT", "--grace", "0.5", "payroll", "--"},
 	}
 }

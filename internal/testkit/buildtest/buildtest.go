@@ -11,9 +11,15 @@ import (
 // linked program in the build cache, which "go build" does not: the next test that needs it gets a copy.
 func Program(t testing.TB, pkg string) (path string) {
 	t.Helper()
+	return ProgramOf(t, ".", pkg)
+}
+
+// ProgramOf builds the program of a package of the module in a directory.
+func ProgramOf(t testing.TB, module, pkg string) (path string) {
+	t.Helper()
 	path = filepath.Join(t.TempDir(), filepath.Base(pkg))
-	if out, err := exec.Command("go", "run", "-ldflags=-s -w", "-exec=cp", pkg, path).CombinedOutput(); err != nil {
-		t.Fatalf("go run -exec=cp %s: %v\n%s", pkg, err, out)
+	if out, err := exec.Command("go", "-C", module, "run", "-ldflags=-s -w", "-exec=cp", pkg, path).CombinedOutput(); err != nil {
+		t.Fatalf("go -C %s run -exec=cp %s: %v\n%s", module, pkg, err, out)
 	}
 	return path
 }

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/testkit/buildtest"
 )
 
 // relayNode is a process of this example.
@@ -98,10 +99,7 @@ func await(t *testing.T, what string, nodes []*relayNode, again func(), holds fu
 }
 
 func TestRelay(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "relay")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := buildtest.Program(t, "../relay")
 	founder := startRelay(t, program, "n0")
 	nodes := []*relayNode{founder}
 	await(t, "it is ready", nodes, func() {}, func(n *relayNode) bool { return n.last("ready ") != "" })

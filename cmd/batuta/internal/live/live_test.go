@@ -14,6 +14,8 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
+func init() { fulltest.MostlyComputes() }
+
 // synthetic are the round trips between 20 hosts in three places, drawn by a program.
 func synthetic(t testing.TB) *lab.Matrix {
 	t.Helper()
