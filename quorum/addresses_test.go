@@ -43,6 +43,29 @@ func TestAClaimedAddressIsDroppedByTheDriverToo(t *testing.T) {
 	}
 }
 
+// Where a member listened before it moved, its kernel refuses a connection though the member lives.
+func TestARefusalProvesNoDeathOfAMemberThatMayHaveMoved(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		n := newNetwork(t, "1", "2", "3")
+		n.run(3 * time.Second)
+		c := n.cores["1"]
+		c.algorithm.takeover = TakeoverRefused
+		if moved {
+			p := c.peer("3")
+			p.link = false
+			n.step("1", election.Event{Kind: election.JoinAccepted, List: []election.Member{{Rank: p.rank, Number: p.number, Address: "host-9:7400"}}})
+		}
+		n.lost = true
+		n.step("1", election.Event{Kind: election.LinkDown, Peer: "3"})
+		for range 2 { // where it listens now, and where the log has it
+			n.step("1", election.Event{Kind: election.DialFailed, Peer: "3", Refused: true})
+		}
+		if waits := !c.patience.IsZero(); waits != moved {
+			t.Errorf("moved %v: it waits for the lease: %v", moved, waits)
+		}
+	}
+}
+
 // A process that joins with the id of a member that is received is refused as its double, which
 // ends it. Without a live process it is refused for its disk.
 func TestAProcessThatJoinsWithTheIDOfALiveMemberIsItsDouble(t *testing.T) {

@@ -66,6 +66,43 @@ func TestADeposedLeaderVotesForNobodyDuringItsLease(t *testing.T) {
 	}
 }
 
+// A former leader that dies, or its late command to ask for votes, ends no promise that a deposed leader
+// gives itself.
+func TestADeposedLeaderOwesNothingToItsFormerLeader(t *testing.T) {
+	for what, happens := range map[string]func(n *network, term uint64){
+		"its former leader has died": func(n *network, _ uint64) {
+			n.step("2", election.Event{Kind: election.LinkDown, Peer: "3"})
+			n.step("2", election.Event{Kind: election.DialFailed, Peer: "3", Refused: true})
+		},
+		"its former leader's command is late": func(n *network, term uint64) {
+			n.raftMessage(kindTimeoutNow, "3", "2", &pb.Message{Term: &term})
+		},
+	} {
+		n := newNetwork(t, "1", "2", "3")
+		for _, c := range n.cores {
+			c.algorithm.takeover = TakeoverRefused
+		}
+		n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+		former := n.cores["3"].term()
+		n.step("3", election.Event{Kind: election.Resigned})
+		n.settle()
+		c := n.cores["2"]
+		until := c.Guard()
+		if n.leader() != "2" || !until.After(n.now) {
+			t.Fatalf("%s leads, and its work may run until %v", n.leader(), until)
+		}
+		n.lost = true
+		n.raftMessage(kindAppendAnswer, "1", "2", &pb.Message{Term: new(c.term() + 1), Index: new(c.lastIndex()), Reject: new(true)})
+		n.settle()
+		if c.View().Defined() || !c.patience.Equal(until) || c.Votes().PromisedTo != election.None {
+			t.Errorf("%v leads, and it has promised itself and %q not to vote until %v, want %v", c.View(), c.Votes().PromisedTo, c.patience, until)
+		}
+		if happens(n, former); !c.patience.Equal(until) {
+			t.Errorf("%s: it votes from %v on, and its lease ends at %v", what, c.patience, until)
+		}
+	}
+}
+
 // A member to which a leader speaks by another number shows it its card: the number that it
 // has may have been removed meanwhile.
 func TestAMemberWithAnotherNumberShowsItsCard(t *testing.T) {

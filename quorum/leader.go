@@ -64,6 +64,7 @@ func (c *Core) elected(term uint64) {
 func (c *Core) deposed() {
 	if until := c.Guard(); !until.IsZero() {
 		c.patience, c.promised = until, c.term()
+		c.follows = beat{} // the end of its former leader does not end this promise
 	}
 	if c.leads() {
 		c.unview(election.CauseSuperseded)

@@ -235,7 +235,7 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	case refused:
 		p.down = true
 		c.observe(p, election.StateDown)
-		c.crashed(p, c.algorithm.takeover == TakeoverRefused)
+		c.crashed(p, c.algorithm.takeover == TakeoverRefused && p.elsewhere == "") // otherwise it may live there
 	case (why == nil || why == election.ErrForeign) && c.now.Sub(p.heard) >= c.t:
 		c.observe(p, election.StateUnreachable)
 	}

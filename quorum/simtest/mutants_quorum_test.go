@@ -23,6 +23,8 @@ var quorumMutants = []wrong{
 	{"quorum: a promise is not kept", "quorum/follower.go", "\tif !forced && !c.patience.IsZero() {", "\tif false {", "soak quorum 1:500: no two leases are in force at one time"},
 	{"quorum: a leader that is deposed keeps no promise", "quorum/leader.go", "\t\tc.patience, c.promised = until, c.term()\n", "", "soak quorum-handovers 151:151: no two leases are in force at one time"},
 	{"quorum: a leader that is deposed while it hands over keeps no promise", "quorum/leader.go", "until := c.Guard(); !until.IsZero() {", "until := c.Guard(); c.leads() {", "soak quorum-handovers 151:151: no two leases are in force at one time"},
+	{"quorum: a former leader ends the promise of a leader that is deposed", "quorum/leader.go", "\t\tc.follows = beat{} // the end", "\t\t// the end", "test quorum TestADeposedLeaderOwesNothingToItsFormerLeader"},
+	{"quorum: a leader that has moved is dead at its earlier address", "quorum/messages.go", " && p.elsewhere == \"\") //", ") //", "test quorum TestARefusalProvesNoDeathOfAMemberThatMayHaveMoved"},
 	{"quorum: a leader whose address has refused is never followed again", "quorum/tenure.go", "c.leads() || cause != election.CauseSilent && cause != election.CauseCrashed,", "c.leads() || cause != election.CauseSilent,", "scenario quorum/testdata/refused_lives.txt"},
 	{"quorum: a second leadership in one term", "quorum/leader.go", "\tc.end(cause, \"its lease has ended\")", "\tc.unview(cause)\n\tc.until = time.Time{}", "soak quorum 1:500: an epoch names one leadership, and the next has a higher one"},
 	{"quorum: a lease outlives a stall", "quorum/core.go", "\t\tc.expire()\n", "", "scenario quorum/testdata/freeze.txt"},
