@@ -174,6 +174,20 @@ func (c *Core) expire() {
 		cause = election.CauseStalled
 	}
 	c.end(cause, "its lease has ended")
+	if cause == election.CauseSilent {
+		c.hangUpSilent()
+	}
+}
+
+// hangUpSilent closes the links to members that have not acknowledged for as long as a lease. A
+// leader that is cut off reports thereby that it reaches no majority: the next does not yield to it.
+func (c *Core) hangUpSilent() {
+	for i := range c.peers {
+		p := &c.peers[i]
+		if acked := c.origin.Add(time.Duration(p.acked - 1)); p.link && !p.guest && c.now.Sub(acked) >= c.algorithm.Lease(c.t) {
+			c.hangUp(p)
+		}
+	}
 }
 
 // end ends the leadership of this term permanently. A leader that resigns in time announces it, so

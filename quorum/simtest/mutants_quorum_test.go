@@ -63,6 +63,7 @@ var quorumMutants = []wrong{
 	{"quorum: dials at once a member that ends every link", "quorum/peers.go", "\tif p.mute && !c.still {", "\tif false {", "scenario quorum/testdata/ends_every_link.txt"},
 	{"quorum: a leader that resigns passes over a member that is a candidate next", "quorum/heirs.go", "\tcase c.outlived && !c.retired:\n\t\treturn election.StandsNext\n", "", "scenario quorum/testdata/resigns_in_turn.txt"},
 	{"quorum: yields to one that reaches no majority", "quorum/heirs.go", "\tcase !c.reachesMajority():\n", "\tcase false:\n", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
+	{"quorum: a leader that is cut off counts silent members as reached", "quorum/leader.go", "\t\tc.hangUpSilent()\n", "", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
 	{"quorum: yields to one that is to be removed", "quorum/core.go", " || c.applied < c.lastIndex() || c.pause", " || c.pause", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: a leader keeps no pause that it learns of", "quorum/core.go", "\t\t\tc.pause.Hold(c.now, c.cfg.Self.ID)\n", "", "scenario quorum/testdata/pause_elsewhere.txt"},
 	{"quorum: hands over to no paused member", "quorum/heirs.go", " || p.aside == election.IneligiblePaused", "", "scenario quorum/testdata/pause_transfer.txt"},
