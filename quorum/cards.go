@@ -60,7 +60,7 @@ func (c *cards) cardFrom(p *peer, data []byte) error {
 	case known == 0:
 		c.disks[p.number] = its.Disk
 		c.noted = append(c.noted, p.number) // the answer waits until that is on disk
-	case known != 0 && known != its.Disk:
+	case known != its.Disk:
 		if !p.barred { // otherwise two that bar each other would never cease to answer
 			c.showCard(p) // so that it detects the conflict
 		}
@@ -192,7 +192,7 @@ func (c *cards) renumber(p *peer, number uint64) bool {
 // settleIn lets a member of the first start take part once enough members have noted its disk: no
 // earlier process can have promised anything.
 func (c *cards) settleIn() {
-	if c.me.Settled || 2*c.known <= len(c.roster.Seats)-1 && len(c.roster.Seats) > 1 {
+	if 2*c.known <= len(c.roster.Seats)-1 {
 		return
 	}
 	c.me.Settled, c.selfDue = true, true

@@ -39,7 +39,7 @@ func (c *Core) saved(err error) {
 // tryDisk writes the hard state again, to test the disk.
 func (c *Core) tryDisk() {
 	c.retryAt = time.Time{}
-	if !c.busy() && !c.halted && c.hard != nil {
+	if !c.halted {
 		c.write([][]byte{protoRecord(recordHard, c.hard)}, false, nil)
 	}
 }
@@ -61,10 +61,13 @@ func (c *Core) dueDisk() {
 // advance takes from raft what has to be written, sent and applied, until raft has no more or a
 // write is outstanding.
 func (c *Core) advance() {
-	if c.node != nil && !c.busy() && !c.halted && (c.selfDue || len(c.noted) > 0) {
+	if c.node == nil || c.halted {
+		return
+	}
+	if !c.busy() && (c.selfDue || len(c.noted) > 0) {
 		c.noteDisks()
 	}
-	for c.node != nil && !c.busy() && !c.halted && c.node.HasReady() {
+	for !c.busy() && !c.halted && c.node.HasReady() {
 		ready := c.node.Ready()
 		if !ready.MustSync && raft.IsEmptySnap(ready.Snapshot) && !c.forgetful(ready.CommittedEntries) {
 			c.perform(ready)
@@ -81,7 +84,7 @@ func (c *Core) advance() {
 			c.post(m)
 		}
 	}
-	if c.node != nil && !c.busy() && !c.halted && c.written > keepRecords {
+	if !c.busy() && !c.halted && c.written > keepRecords {
 		c.compact()
 	}
 }
@@ -134,10 +137,10 @@ func (c *Core) caught() {
 func (c *Core) apply(e *pb.Entry) {
 	defer func() { c.applied = e.GetIndex() }() // only then does a snapshot contain it
 	c.roster.link(e.GetTerm(), e.GetData())
-	if e.GetTerm() == c.leader.term && c.leader.term != 0 {
+	if e.GetTerm() == c.leader.term {
 		c.settled = true
 	}
-	if e.GetType() != pb.EntryConfChangeV2 && e.GetType() != pb.EntryConfChange {
+	if e.GetType() == pb.EntryNormal {
 		return
 	}
 	var change pb.ConfChangeV2
@@ -240,9 +243,6 @@ func (c *Core) noteDisks() {
 		return
 	}
 	numbers := c.noted
-	if len(numbers) == 0 {
-		return
-	}
 	var records [][]byte
 	for _, n := range numbers {
 		records = append(records, record(recordDisk, encode(disk{n, c.disks[n]})))

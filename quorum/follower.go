@@ -56,11 +56,8 @@ func (c *Core) sign() {
 	if c.me.Promise >= c.t {
 		return
 	}
-	c.me.Promise = c.t
-	if c.node != nil && !c.fresh {
-		c.unsigned = true
-		c.writeSelf(func() { c.unsigned = false })
-	}
+	c.me.Promise, c.unsigned = c.t, true
+	c.writeSelf(func() { c.unsigned = false })
 }
 
 // writeSelf writes the identity of the disk.
@@ -71,7 +68,7 @@ func (c *Core) writeSelf(then func()) {
 // caughtUp acknowledges the last heartbeat once its term is on disk.
 func (c *Core) caughtUp() {
 	b := &c.follows
-	if !b.due || c.hard.GetTerm() != b.term || c.node == nil || c.unsigned {
+	if !b.due || c.hard.GetTerm() != b.term || c.unsigned {
 		return
 	}
 	st := c.status()
@@ -175,7 +172,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 // resignedBy handles the report of a leader that its leadership has ended permanently.
 func (c *Core) resignedBy(p *peer, m *election.Message) {
 	if t := m.Token.Epoch; c.promised == t && c.follows.from == p.number {
-		if cause := machine.EndOf(m); cause != election.CauseResigned && c.view.Epoch == t && !c.leads() {
+		if cause := machine.EndOf(m); cause != election.CauseResigned && c.view.Epoch == t {
 			c.unviewFor(cause, true, string(cause)+": it announced its end")
 		}
 		c.release(election.CauseResigned)

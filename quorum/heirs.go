@@ -22,7 +22,7 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 	switch {
 	case !c.Knows(to):
 		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
-	case !c.mayHand():
+	case !c.leads():
 		return fmt.Errorf("member %s: %w", c.cfg.Self.ID, election.ErrNotLeading)
 	case p == nil:
 		return nil
@@ -183,7 +183,7 @@ func (c *stance) reachesMajority() bool {
 // eligible reports whether this member may ask for votes, as far as it can detect. It may before it
 // is connected to a majority: to ask connects it.
 func (c *stance) eligible() bool {
-	if c.node == nil || !c.me.Settled || !slices.Contains(c.roster.conf.GetVoters(), c.me.Number) {
+	if !c.me.Settled || !slices.Contains(c.roster.conf.GetVoters(), c.me.Number) {
 		return false
 	}
 	s := c.Standing()

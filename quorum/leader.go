@@ -78,10 +78,6 @@ func (c *Core) deposed() {
 
 // sendBeats sends a round of heartbeats. The lease counts from now, before any answer.
 func (c *Core) sendBeats() {
-	if !c.serves() {
-		c.beatAt = time.Time{}
-		return
-	}
 	c.sent, c.beatAt = c.now, c.now.Add(c.timing.Heartbeat)
 	if !c.foundAt.IsZero() && !c.now.Before(c.foundAt) {
 		c.foundAt = time.Time{}
@@ -131,7 +127,7 @@ func (c *Core) ackFrom(p *peer, m *election.Message, number uint64, promise time
 
 // prolong computes the lease again, and begins the leadership once that is in force.
 func (c *Core) prolong() {
-	if !c.serves() || len(c.roster.conf.GetVoters()) == 0 {
+	if !c.serves() {
 		return
 	}
 	stamp := c.acknowledged()
@@ -149,7 +145,7 @@ func (c *Core) prolong() {
 
 // begin begins the leadership if its lease is in force and no entry of earlier terms is missing.
 func (c *Core) begin() {
-	if !c.settled || c.drains || c.hard.GetTerm() != c.term() || !c.now.Before(c.until) {
+	if !c.settled || c.drains || !c.now.Before(c.until) {
 		return
 	}
 	if !c.eligible() {
@@ -220,9 +216,6 @@ func (c *Core) end(cause election.Cause, why string) {
 // yield ends the term: raft steps down when it receives a higher term.
 func (c *Core) yield() {
 	c.yieldAt = time.Time{}
-	if c.status().RaftState != raft.StateLeader {
-		return
-	}
 	next := c.term() + 1
 	c.over = true
 	c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &c.me.Number, To: &c.me.Number, Term: &next})
@@ -240,9 +233,6 @@ func (c *Core) dueLeader() {
 		c.sendBeats()
 	}
 	if c.passed(c.yieldAt) {
-		if c.leads() {
-			c.unview(election.CauseSilent)
-		}
 		c.yield()
 	}
 	if c.passed(c.transferAt) {

@@ -118,7 +118,7 @@ func checkChange(ch change, kind election.Kind) error {
 
 // propose appends a change to the log, if that is allowed.
 func (c *changes) propose(ch change) (goes bool) {
-	if c.drains || c.over || !c.settled || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 || c.now.Sub(c.proposed) < c.timing.TMax {
+	if c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 || c.now.Sub(c.proposed) < c.timing.TMax {
 		return false
 	}
 	s := c.roster.of(ch.ID)
@@ -205,7 +205,7 @@ const probation = 10
 
 // promote makes a newcomer a voter once it has the whole log.
 func (c *changes) promote() {
-	if !c.leads() || c.drains || c.now.Sub(c.proposed) < c.timing.TMax || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 {
+	if !c.leads() || c.now.Sub(c.proposed) < c.timing.TMax || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 {
 		return
 	}
 	last := c.lastIndex()

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -220,10 +219,6 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 		return
 	}
 	p.dialing = false
-	if errors.Is(why, election.ErrRemoved) && c.node != nil && c.term() == 0 {
-		c.halt(fmt.Errorf("%s reports: %w", id, election.ErrRemoved))
-		return
-	}
 	if p.link {
 		return
 	}

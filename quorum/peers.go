@@ -130,7 +130,7 @@ func (c *crew) peerBy(number uint64) *peer {
 
 func (c *crew) dial(p *peer) {
 	p.redial = time.Time{}
-	if !p.link && !p.dialing && !p.guest {
+	if !p.link && !p.dialing {
 		p.dialing = true
 		c.do(election.Action{Kind: election.Dial, To: p.rank.ID, Address: p.dialedAt()})
 	}
@@ -189,13 +189,7 @@ func (c *crew) delayRedial(p *peer) {
 // send sends a message to a member whose link exists or is being made.
 func (c *crew) send(p *peer, m *election.Message) {
 	if !p.link && !p.dialing {
-		if p.guest {
-			return
-		}
-		if !p.redial.IsZero() {
-			return // it was unreachable just now
-		}
-		p.dialing = true
+		return // it was unreachable just now
 	}
 	m.From, m.To, m.Election, m.MetaDigest = c.cfg.Self.ID, p.rank.ID, c.cfg.Election, c.metas.Digest()
 	m.Pause = c.pause.Report(c.now)
@@ -350,7 +344,7 @@ func (c *crew) Earlier() time.Duration {
 
 // requested returns the request for a member's vote in the present election; nil: there is none.
 func (c *crew) requested(p *peer) *pb.Message {
-	if m := p.request; m != nil && c.node != nil {
+	if m := p.request; m != nil {
 		switch st := c.status(); {
 		case st.RaftState == raft.StatePreCandidate && m.GetType() == pb.MsgPreVote && m.GetTerm() == st.GetTerm()+1,
 			st.RaftState == raft.StateCandidate && m.GetType() == pb.MsgVote && m.GetTerm() == st.GetTerm():
@@ -514,7 +508,7 @@ func (c *crew) listed(p *peer) bool {
 
 // hangUpGuest disconnects a guest.
 func (c *crew) hangUpGuest(id election.ID) {
-	if p := c.peer(id); p != nil && p.guest {
+	if p := c.peer(id); p != nil {
 		c.hangUp(p)
 	}
 }

@@ -96,7 +96,7 @@ func (c *replica) recasts(after uint64) bool {
 	}
 	tail, err := c.storage.Entries(after+1, last+1, noLimit)
 	return err != nil || slices.ContainsFunc(tail, func(e *pb.Entry) bool {
-		return e.GetType() == pb.EntryConfChangeV2 || e.GetType() == pb.EntryConfChange
+		return e.GetType() != pb.EntryNormal
 	})
 }
 
@@ -265,7 +265,7 @@ func (c *replica) Settled() bool { return c.node != nil && c.me.Settled }
 
 // removed reports whether this member's own log has removed it.
 func (c *replica) removed() bool {
-	return c.node != nil && len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil && c.applied > 1
+	return c.node != nil && len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil
 }
 
 // takeSnapshot takes the place of the log and of the list of members.
@@ -307,8 +307,7 @@ func (c *replica) shorten() error {
 // binds only the voters, and a candidate that is elected meanwhile sends nothing before its term is
 // on disk (see turned).
 func (c *replica) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
-	hard := ready.HardState
-	leads := c.status().RaftState == raft.StateLeader && (raft.IsEmptyHardState(hard) || hard.GetTerm() == c.hard.GetTerm())
+	leads := c.status().RaftState == raft.StateLeader
 	inLog := len(ready.Entries) == 0 && raft.IsEmptySnap(ready.Snapshot)
 	for _, m := range ready.Messages {
 		if m.GetType() == pb.MsgApp && leads && m.GetTerm() == c.hard.GetTerm() || m.GetType() == pb.MsgVote && inLog {
@@ -394,9 +393,9 @@ func (c *replica) Durable(records [][]byte) (term uint64) {
 // current reports whether a member has the whole log.
 func (c *replica) current(number uint64) (whole bool) {
 	last := c.lastIndex()
-	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		if id == number {
-			whole = typ == raft.ProgressTypePeer && pr.Match >= last
+			whole = pr.Match >= last
 		}
 	})
 	return whole

@@ -125,14 +125,12 @@ func (r *roster) put(s seat) {
 }
 
 // drop removes a seat; its number is never reused.
-func (r *roster) drop(number uint64) {
-	if s := r.by(number); s != nil {
-		r.Gone = append(r.Gone, s.ID)
-		if len(r.Gone) > MaxMembers {
-			r.Gone = r.Gone[1:]
-		}
+func (r *roster) drop(old seat) {
+	r.Gone = append(r.Gone, old.ID)
+	if len(r.Gone) > MaxMembers {
+		r.Gone = r.Gone[1:]
 	}
-	r.Seats = slices.DeleteFunc(r.Seats, func(s seat) bool { return s.Number == number })
+	r.Seats = slices.DeleteFunc(r.Seats, func(s seat) bool { return s.Number == old.Number })
 	r.sort()
 }
 
@@ -250,7 +248,7 @@ func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
 	}
 	for _, old := range slices.Clone(r.Seats) {
 		if !r.counts(old.Number) {
-			r.drop(old.Number)
+			r.drop(old)
 		}
 	}
 	return nil
@@ -258,7 +256,7 @@ func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
 
 // counts reports whether the configuration contains a number in any role.
 func (r *roster) counts(number uint64) bool {
-	return r.votes(number) || slices.Contains(r.conf.GetLearners(), number) || slices.Contains(r.conf.GetLearnersNext(), number)
+	return r.votes(number) || slices.Contains(r.conf.GetLearners(), number)
 }
 
 // seatOf returns the member that a change is about; nil: the change leaves a joint configuration.

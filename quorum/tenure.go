@@ -26,15 +26,13 @@ type tenure struct {
 // serves reports whether this member is raft's leader, and its lease has not ended permanently.
 func (c *tenure) serves() bool { return c.term() != 0 && !c.over }
 
-// leads reports whether the leadership that holds is this member's own.
+// leads reports whether the leadership that holds is this member's own. It is announced while its
+// lease is in force, and not after it has ended or begun to drain.
 func (c *tenure) leads() bool { return c.view.Leader.ID == c.cfg.Self.ID }
-
-// mayHand reports whether this member leads and is not about to end that.
-func (c *tenure) mayHand() bool { return c.leads() && !c.drains && !c.over }
 
 // announce announces a leadership that is in force, of any member. It reports whether it holds now.
 func (c *tenure) announce(t election.Token) bool {
-	if t.Epoch <= c.view.Epoch && c.view.Defined() || t.Epoch < c.held.Epoch {
+	if t.Epoch <= c.view.Epoch || t.Epoch < c.held.Epoch {
 		return false
 	}
 	if t.Leader.ID != c.cfg.Self.ID && c.gone == t.Epoch {
@@ -42,9 +40,7 @@ func (c *tenure) announce(t election.Token) bool {
 	}
 	c.unview(election.CauseSuperseded)
 	c.view, c.held = t, t
-	if c.resigned != 0 && t.Epoch > c.resigned {
-		c.outlived = true
-	}
+	c.outlived = c.resigned != 0
 	what := "follows"
 	if c.leads() {
 		what = "leads"
@@ -65,7 +61,7 @@ func (c *tenure) leadership() election.Token {
 // Lease returns until when this member's leadership is in force, if it leads. It ends then unless a
 // majority acknowledges another round.
 func (c *tenure) Lease() (until time.Time, leads bool) {
-	return c.until, c.leads() && !c.until.IsZero()
+	return c.until, c.leads()
 }
 
 // Guard returns until when work that this member's leaderships have begun may still run, which

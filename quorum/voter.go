@@ -74,7 +74,7 @@ func (c *voter) askAfter(while time.Duration) {
 // campaign asks for votes.
 func (c *voter) campaign() {
 	c.campaignAt = time.Time{}
-	if !c.patience.IsZero() || c.serves() || !c.eligible() && !c.interim || c.node == nil {
+	if !c.patience.IsZero() || c.serves() || !c.eligible() && !c.interim {
 		return
 	}
 	c.campaignAt = c.contestEnds()
