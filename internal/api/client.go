@@ -191,6 +191,9 @@ func unwrapped(err error) error {
 			return op.Err
 		}
 	}
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		return of.Err
+	}
 	return err
 }
 

@@ -20,7 +20,7 @@ func TestAFrozenAgentIsNotToBeStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.http.Transport.(*http.Transport).ResponseHeaderTimeout = 10 * time.Millisecond
-	if err := c.Get(t.Context(), "/v1/status", nil); err == nil || !strings.Contains(err.Error(), "its process is frozen or overloaded") {
+	if err := c.Get(t.Context(), "/v1/status", nil); err == nil || !strings.Contains(err.Error(), "headers; its process is frozen or overloaded") {
 		t.Error(err)
 	}
 }

@@ -52,6 +52,20 @@ const nearTheRings = `[...document.querySelectorAll('#circle .member .say')].fil
 	return [x.textContent, (y > 0 ? y + .05 * em : -y - .02 * em) - Math.max(...rings)] // capitals have .75 em, and .22 em are below the line
 }).filter(([, gap]) => gap < 4).map(([words, gap]) => words + ' is ' + gap.toFixed(1) + ' from its ring')`
 
+// inTheRoom gives the stops of tours and exercises at which parts of the text overlap, or Next is out of reach.
+const inTheRoom = `(async () => {
+	const { exercise, exercises } = await import('./exercises.js'), { parse } = await import('./script.js')
+	const found = [], box = q => document.querySelector(q).getBoundingClientRect()
+	for (const tour of [...lab.tours.list, ...exercises.map(name => ({ ...parse(name, exercise(name, 7)), exercise: name, seed: 7 }))]) {
+		lab.tours.show({ ...tour, stops: tour.stops.map(x => ({ ...x, at: 0 })) })
+		for (let i = 0; i < tour.stops.length; i++) {
+			lab.tours.go(i)
+			if (box('#tour h2').bottom > box('#tour-text').top + 1 || box('#tour .row').bottom > box('#tour').bottom) found.push(tour.name + ', stop ' + (i + 1) + ': the title ends at ' + Math.round(box('#tour h2').bottom) + ', the text begins at ' + Math.round(box('#tour-text').top) + ', Next ends at ' + Math.round(box('#tour .row').bottom) + ' of ' + Math.round(box('#tour').bottom) + ' px')
+		}
+	}
+	return found
+})()`
+
 // On a phone Next stays in reach, and nothing of the picture is cropped; what a message carries
 // stands next to it; the reasons are in the page's language; the simulator loads with a bar.
 func TestALectureOnAPhone(t *testing.T) {
@@ -140,6 +154,15 @@ func TestALectureOnAProjector(t *testing.T) {
 			t.Errorf("%s is not on the screen", seen)
 		}
 	}
+	for _, size := range [][2]int64{{1280, 720}, {1024, 640}, {2560, 1440}} {
+		b.size(size[0], size[1], "light")
+		for _, bad := range eval[[]string](b, inTheRoom) {
+			t.Errorf("at %d × %d px: %s", size[0], size[1], bad)
+		}
+	}
+	b.size(1280, 800, "light")
+	eval[any](b, "lab.tours.begin('8-quorum'), 0")
+	b.until("lab.tours.current?.name === '8-quorum'")
 	eval[any](b, "document.activeElement.blur(), lab.tours.go(1), 0")
 	b.press(kb.PageDown, kb.PageDown) // plays, and no patience
 	b.until("lab.tours.stop === 2")
