@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -54,13 +55,36 @@ type wish struct {
 	until time.Time
 }
 
-// wish requests a change from this leader and from later leaders, for a limited time.
+// wish requests a change from this leader and from later leaders, for a limited time. For each member
+// there is at most one request of users and one of its own, to join. A removal replaces both, and is
+// not cancelled by a member that joins.
 func (c *changes) wish(ch change) (goes bool) {
-	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return w.ID == ch.ID })
-	if len(c.wanted) < MaxMembers {
+	of := func(w wish) bool { return w.ID == ch.ID && (ch.Remove || w.Remove || w.joins() == ch.joins()) }
+	if i := slices.IndexFunc(c.wanted, of); i >= 0 && !ch.Remove {
+		switch before := c.wanted[i].change; {
+		case before.Remove && ch.joins():
+			return c.pursue()
+		case !before.Remove && !ch.joins():
+			ch = ch.after(before)
+		}
+	}
+	c.wanted = slices.DeleteFunc(c.wanted, of)
+	if len(c.wanted) < 2*MaxMembers {
 		c.wanted = append(c.wanted, wish{ch, c.now.Add(20*c.t + 4*c.Earlier())})
 	}
 	return c.pursue()
+}
+
+// joins reports whether a member requests the change to join.
+func (ch change) joins() bool { return ch.Disk != 0 }
+
+// after returns ch with what it leaves open as an earlier request of users has it.
+func (ch change) after(before change) change {
+	ch.Address = cmp.Or(ch.Address, before.Address)
+	if !ch.Ranked {
+		ch.Ranked, ch.Priority = before.Ranked, before.Priority
+	}
+	return ch
 }
 
 // pursue proposes the requested changes, or sends them to the leader.
