@@ -2,7 +2,10 @@ package batuta
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -266,4 +269,38 @@ func TestALossNamesTheLastSign(t *testing.T) {
 			break
 		}
 	})
+}
+
+// Any name can be watched, by any client: what is kept for it ends with its last reader.
+func TestANameIsForgottenWithItsLastReader(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startAll()
+	n := c.nodes["1"]
+	stay := n.Election("stays").Watch(t.Context())
+	for i := range 1000 {
+		for range n.Election(fmt.Sprintf("other-%d", i)).Watch(t.Context()) {
+			break
+		}
+	}
+	kept := func() (names []string) {
+		n.candidacies.elections.mu.Lock()
+		defer n.candidacies.elections.mu.Unlock()
+		return slices.Sorted(maps.Keys(n.candidacies.elections.names))
+	}
+	within(t, "the names without a reader are forgotten", func() bool {
+		runtime.GC()
+		return len(kept()) == 1
+	})
+	go n.Election("stays").Lead(t.Context(), func(ctx context.Context, _ Leadership) error {
+		<-ctx.Done()
+		return nil
+	})
+	for range 2 { // the same reader again, from the then present view on
+		for v := range stay {
+			if v.Defined() {
+				break
+			}
+		}
+	}
+	runtime.KeepAlive(stay)
 }

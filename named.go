@@ -5,10 +5,12 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/named"
@@ -21,9 +23,9 @@ type elections struct {
 
 	mu    sync.RWMutex
 	ended bool
-	views map[string][]shown   // by name and seat; of a name without candidates there is none
-	names map[string]*history  // of those that are watched
-	every *eventlog.List[View] // of all; nil: there is no watcher
+	views map[string][]shown                           // by name and seat; of a name without candidates there is none
+	names map[string]weak.Pointer[eventlog.List[seen]] // histories, each for as long as it has readers
+	every *eventlog.List[View]                         // of all; nil: there is no watcher
 }
 
 // shown is what watchers see of a seat.
@@ -33,7 +35,7 @@ type shown struct {
 }
 
 func newElections() elections {
-	return elections{views: map[string][]shown{}, names: map[string]*history{}}
+	return elections{views: map[string][]shown{}, names: map[string]weak.Pointer[eventlog.List[seen]]{}}
 }
 
 // tell appends views, which watchers receive together.
@@ -56,7 +58,7 @@ func (e *elections) tell(views ...View) {
 			s.before = &before
 		}
 		s.View = v
-		if h := e.names[v.Election]; h != nil {
+		if h := e.names[v.Election].Value(); h != nil {
 			h.Add(seen{Event: event(v)}) // of these histories views alone are read: see origin
 		}
 	}
@@ -124,21 +126,31 @@ func (m *candidacies) leader(name string) View {
 func (e *elections) watched(name string) *history {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h := e.names[name]
-	if h == nil {
-		first := View{Election: name}
-		for i, s := range e.views[name] {
-			if i == 0 || !first.Defined() && s.Defined() {
-				first = s.View
-			}
-		}
-		h = newHistory(first)
-		e.names[name] = h
-		if e.ended {
-			h.End()
+	if list := e.names[name].Value(); list != nil {
+		return &history{list}
+	}
+	first := View{Election: name}
+	for i, s := range e.views[name] {
+		if i == 0 || !first.Defined() && s.Defined() {
+			first = s.View
 		}
 	}
+	h := newHistory(first)
+	e.names[name] = weak.Make(h.List)
+	runtime.AddCleanup(h.List, e.unwatched, name)
+	if e.ended {
+		h.End()
+	}
 	return h
+}
+
+// unwatched drops a name whose last reader has ended.
+func (e *elections) unwatched(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.names[name].Value() == nil {
+		delete(e.names, name)
+	}
 }
 
 // all gives the present views of all, each loss behind its leadership, and then what follows them.
@@ -167,7 +179,9 @@ func (e *elections) end() {
 	defer e.mu.Unlock()
 	e.ended = true
 	for _, h := range e.names {
-		h.End()
+		if list := h.Value(); list != nil {
+			list.End()
+		}
 	}
 	if e.every != nil {
 		e.every.End()
