@@ -29,6 +29,7 @@ type Client struct {
 	base  string // of its URLs
 	token string
 	http  *http.Client
+	quiet time.Duration // without a line, not even a ping, for which a stream is borne
 
 	// SuperPeers makes it a client of agents of super peers. A client of one kind of agent refuses
 	// the answers of the other: both have paths of the same name.
@@ -43,7 +44,7 @@ func NewClient(addr string, access Access) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of an agent: %w", err)
 	}
-	return &Client{addr: addr, base: base, token: access.Token, http: &http.Client{Transport: transport,
+	return &Client{addr: addr, base: base, token: access.Token, quiet: 3 * pingEvery, http: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -204,8 +205,9 @@ const (
 )
 
 // Watch calls yield for each event, as JSON: of the cluster's own election, or with election=NAME or
-// elections=true of named ones. If the connection ends, it continues after the last event as soon as
-// the agent answers, and ends after 5 s without an answer, and with the error of yield.
+// elections=true of named ones. If the connection ends, or is silent for three pings because the agent
+// is stopped or cut off, it continues after the last event as soon as the agent answers, and ends
+// after 5 s without an answer, and with the error of yield.
 func (c *Client) Watch(ctx context.Context, of url.Values, yield func(line []byte) error) error {
 	last, lost := "", time.Now()
 	for {
@@ -227,7 +229,9 @@ func (c *Client) Watch(ctx context.Context, of url.Values, yield func(line []byt
 // follow watches on a single connection, after the event with the id last, which it updates. began:
 // the agent has answered.
 func (c *Client) follow(ctx context.Context, of url.Values, last *string, yield func(line []byte) error) (began bool, err error) {
-	req, err := c.request(ctx, http.MethodGet, "/v1/events?"+of.Encode(), nil)
+	on, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req, err := c.request(on, http.MethodGet, "/v1/events?"+of.Encode(), nil)
 	if err != nil {
 		return false, err
 	}
@@ -240,8 +244,14 @@ func (c *Client) follow(ctx context.Context, of url.Values, last *string, yield 
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
+	silent := time.AfterFunc(c.quiet, cancel)
+	next := func() bool {
+		silent.Reset(c.quiet)
+		defer silent.Stop() // yield may take its time
+		return lines.Scan()
+	}
 	id := ""
-	for lines.Scan() {
+	for next() {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch field {
 		case "id":
@@ -254,8 +264,11 @@ func (c *Client) follow(ctx context.Context, of url.Values, last *string, yield 
 			*last = cmp.Or(id, *last) // the event is complete
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return true, nil
+	case on.Err() != nil:
+		return true, unreachable("agent %s has sent nothing for %v", c.addr, c.quiet)
 	}
 	if err := lines.Err(); err != nil {
 		return true, unreachable("agent %s is gone: %w", c.addr, unwrapped(err))

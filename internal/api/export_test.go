@@ -15,3 +15,6 @@ func (s *Server) Routes() []string {
 func (s *Server) GatherWithin(whole, each time.Duration) {
 	s.gatherer.whole, s.gatherer.each = whole, each
 }
+
+// Bears sets for how long a stream may be silent.
+func (c *Client) Bears(silence time.Duration) { c.quiet = silence }

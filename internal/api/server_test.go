@@ -483,6 +483,47 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// An agent that is stopped, or cut off, keeps its connections. Its client detects that by the missing
+// pings, and goes on after the last event once it answers.
+func TestAWatchDetectsAnAgentThatIsStopped(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after := r.Header.Get("Last-Event-ID")
+		fmt.Fprintf(w, "id: %s1\ndata: {}\n\n", after)
+		w.(http.Flusher).Flush()
+		<-over
+	}))
+	defer l.Close()
+	defer close(over)
+	c, err := api.NewClient(l.Addr().String(), api.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Bears(50 * time.Millisecond)
+	enough, got := errors.New("enough"), 0
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Watch(t.Context(), nil, func([]byte) error {
+			if got++; got == 3 {
+				return enough
+			}
+			return nil
+		})
+	}()
+	select {
+	case err := <-ended:
+		if err != enough {
+			t.Errorf("after %d events: %v", got, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for a stopped agent")
+	}
+}
+
 func TestClientRefuses(t *testing.T) {
 	if _, err := api.NewClient("nonsense", api.Access{}); err == nil {
 		t.Error("an address without a port is taken")
