@@ -180,17 +180,9 @@ func (s *saver) trouble() string {
 // A save that hangs is left behind, and closes the store when it ends: until then no process
 // else may open that.
 func (s *saver) end() error {
-	saved := make(chan struct{})
-	go func() {
-		s.saving.Wait()
-		close(saved)
-	}()
-	timer := time.NewTimer(s.timeout)
-	defer timer.Stop()
-	select {
-	case <-saved:
+	saved := over(&s.saving)
+	if endsWithin(s.timeout, saved) {
 		return s.Close()
-	case <-timer.C:
 	}
 	s.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", s.trouble())
 	go func() {

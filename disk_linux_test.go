@@ -273,3 +273,30 @@ func TestADiskThatFailsIsRefusedAtStart(t *testing.T) {
 		t.Errorf("got %v, want %v, and no %v", err, unix.EIO, ErrConfig)
 	}
 }
+
+// A file system may hang, as that of a server that is gone does. A node that reads its addresses to
+// join by there ends all the same. Here the file is leased: who opens it waits for 45 s.
+func TestANodeEndsThoughTheReadOfAFileHangs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "members")
+	if err := os.WriteFile(path, []byte("127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close() // ends the lease
+	if _, err := unix.FcntlInt(held.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skip("this file system has no leases:", err)
+	}
+	n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", Join: []string{"file:" + path}, Algorithm: bully.New(), Logger: testLog(t, "1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // it reads by now
+	began := time.Now()
+	n.Close()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it has ended after %v", took)
+	}
+}

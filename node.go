@@ -280,8 +280,8 @@ var ErrInWork = errors.New("called from within the work of a leadership, which i
 
 // Shutdown hands over, if this member leads, and ends the node. It cancels the contexts of the
 // functions that [Node.Lead] runs, and waits for the functions: the next member leads only after they
-// have returned. It returns when every goroutine has ended and the port is free. A save that
-// the disk does not answer within T is left behind, which the log reports.
+// have returned. It returns when every goroutine has ended and the port is free. A save, or the
+// read of a file, that the disk does not answer within T is left behind, which the log reports.
 //
 // If ctx ends while functions run, Shutdown ends the node without them, as [Node.Close] does, and
 // returns ctx's error joined with that of Close. Called with the context of a function of Lead it

@@ -109,11 +109,36 @@ func (l *links) background(f func(ctx context.Context)) {
 	l.beside.Go(func() { f(l.ctx) })
 }
 
-// disconnect ends the network, and what runs outside the loop.
+// disconnect ends the network, and what runs outside the loop, for which it waits T at most: a file
+// system that hangs may keep the reader of a file.
 func (l *links) disconnect() {
 	l.net.Shut(l.cfg.TMax)
 	l.cancel()
-	l.beside.Wait()
+	if !endsWithin(l.timeout+checkGrace, over(&l.beside)) {
+		l.cfg.Logger.Error("the node ends while it reads a file of addresses to join by, or of its security: a goroutine is left until the file system answers")
+	}
+}
+
+// over gives a channel that is closed when all goroutines of a group have ended.
+func over(all *sync.WaitGroup) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(ended)
+	}()
+	return ended
+}
+
+// endsWithin waits for ended, but not longer than limit.
+func endsWithin(limit time.Duration, ended <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // Transport makes the connections that members speak over: ordered, reliable
