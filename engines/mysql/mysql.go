@@ -128,14 +128,12 @@ func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
 
 // Claim implements [engines.Engine].
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
-	// A number that is taken, and then not used, is missing from the epochs. That does no harm. A server that has lost its
-	// tables counts on from what this candidate has read.
-	taken, err := e.db.ExecContext(ctx, `UPDATE batuta_epochs SET epoch = LAST_INSERT_ID(GREATEST(epoch, ?) + 1) WHERE one = 1`, int64(max(seen.Epoch, e.seen.Load())))
+	taken, err := e.nextEpoch(ctx, seen)
 	if coded(err, noTable) {
 		if err := e.create(ctx); err != nil {
 			return engines.Record{}, err
 		}
-		return e.Claim(ctx, seen, mine)
+		taken, err = e.nextEpoch(ctx, seen)
 	}
 	if err != nil {
 		return engines.Record{}, e.explain(err)
@@ -158,6 +156,12 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 	}
 	return e.swap(ctx, mine, epoch, `UPDATE batuta_elections SET holder = ?, address = ?, process = ?, epoch = ?, beat = 0, lasts_ms = ?, resigned = FALSE
 		WHERE name = ? AND epoch = ? AND beat = ?`, []byte(mine.ID), []byte(mine.Address), []byte(mine.Process), epoch, lasts, []byte(e.name), before, beat)
+}
+
+// nextEpoch takes the next epoch. A number that is taken, and then not used, is missing from the epochs. That does no
+// harm. A server that has lost its tables counts on from what this candidate has read.
+func (e *Engine) nextEpoch(ctx context.Context, seen engines.Record) (sql.Result, error) {
+	return e.db.ExecContext(ctx, `UPDATE batuta_epochs SET epoch = LAST_INSERT_ID(GREATEST(epoch, ?) + 1) WHERE one = 1`, int64(max(seen.Epoch, e.seen.Load())))
 }
 
 // Renew implements [engines.Engine].

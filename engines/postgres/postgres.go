@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,7 +94,7 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		}
 		return engines.Record{Version: none}, nil
 	case err != nil:
-		return engines.Record{}, err
+		return engines.Record{}, explain(err)
 	case standby:
 		return engines.Record{}, errors.New("this server is a standby: elections need the one that takes writes; connect with target_session_attrs=read-write")
 	}
@@ -108,25 +109,52 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 // create makes the table and the sequence; a different candidate may do so at this moment.
 func (e *Engine) create(ctx context.Context) error {
 	_, err := e.pool.Exec(ctx, Schema)
-	if coded(err, "23505") || coded(err, "42P07") || coded(err, "42710") {
+	const missing = "the table batuta_elections or the sequence batuta_epochs is missing, and cannot be made: %w"
+	switch {
+	case err == nil, coded(err, "23505", "42P07", "42710"):
 		return nil
+	case coded(err, noRight):
+		return engines.Denied(missing, err)
 	}
-	if err != nil {
-		return fmt.Errorf("the table batuta_elections or the sequence batuta_epochs is missing, and cannot be made: %w", err)
-	}
-	return nil
+	return fmt.Errorf(missing, err)
 }
 
-// noRelation is the code for a table or sequence that does not exist.
-const noRelation = "42P01"
+// Codes of PostgreSQL's errors.
+const (
+	noRelation = "42P01" // a table or sequence does not exist
+	noRight    = "42501"
+)
 
-func coded(err error, code string) bool {
+func coded(err error, codes ...string) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == code
+	return ok && slices.Contains(codes, said.Code)
+}
+
+// explain adds to a refusal what a candidate needs.
+func explain(err error) error {
+	switch {
+	case coded(err, "28P01", "28000"):
+		return engines.Denied("PostgreSQL refuses the user or the password: %w", err)
+	case coded(err, noRight):
+		return engines.Denied("PostgreSQL refuses: %w; a candidate needs SELECT, INSERT and UPDATE on batuta_elections, and USAGE on batuta_epochs", err)
+	}
+	return err
 }
 
 // Claim implements [engines.Engine].
 func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	r, err := e.claim(ctx, seen, mine)
+	if coded(err, noRelation) {
+		if err := e.create(ctx); err != nil {
+			return engines.Record{}, err
+		}
+		r, err = e.claim(ctx, seen, mine)
+	}
+	e.seen.Note(r.Epoch)
+	return r, err
+}
+
+func (e *Engine) claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
 	const row = `holder = $2, address = $3, process = $4, lasts_ms = $5, resigned = false`
 	values := []any{e.name, string(mine.ID), mine.Address, mine.Process, max(mine.Lasts.Milliseconds(), 1)}
 	statement := `INSERT INTO batuta_elections (name, holder, address, process, lasts_ms, resigned, beat, epoch)
@@ -142,15 +170,7 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 	} else {
 		values = append(values, int64(e.seen.Load()))
 	}
-	r, err := e.swap(ctx, mine, true, statement, values...)
-	if coded(err, noRelation) {
-		if err := e.create(ctx); err != nil {
-			return engines.Record{}, err
-		}
-		return e.Claim(ctx, seen, mine)
-	}
-	e.seen.Note(r.Epoch)
-	return r, err
+	return e.swap(ctx, mine, true, statement, values...)
 }
 
 // Renew implements [engines.Engine].
@@ -187,7 +207,7 @@ func (e *Engine) swap(ctx context.Context, mine engines.Record, tell bool, state
 		return err
 	})
 	if err := e.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return engines.Record{}, err
+		return engines.Record{}, explain(err)
 	}
 	if taken {
 		return engines.Record{}, engines.ErrTaken

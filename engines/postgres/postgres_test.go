@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -109,4 +111,73 @@ func TestNoTable(t *testing.T) {
 func statusOf(n *engines.Election) batuta.Status {
 	s, _ := n.Status(context.Background())
 	return s
+}
+
+// A user without a right receives which rights a candidate needs, and the log repeats it once a minute.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := enginetest.ServePostgres(t)
+	p := enginetest.DialPostgres(t, server.Addr)
+	as := func(user string) *pgxpool.Pool {
+		config := p.Config()
+		config.ConnConfig.User = user
+		own, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(own.Close)
+		return own
+	}
+	do := func(statement string) {
+		t.Helper()
+		if _, err := p.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("CREATE ROLE app LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+	refused := func(user, reason string) {
+		t.Helper()
+		e := postgres.New(as(user), "rights")
+		defer e.Close()
+		seen, err := e.Look(t.Context())
+		if err == nil {
+			_, err = e.Claim(t.Context(), seen, engines.Record{ID: "1", Process: "p"})
+		}
+		if !errors.Is(err, engines.ErrDenied) || !strings.Contains(err.Error(), reason) {
+			t.Errorf("user %s: %v; want a refusal with %q", user, err, reason)
+		}
+	}
+	const needs = "a candidate needs SELECT, INSERT and UPDATE on batuta_elections, and USAGE on batuta_epochs"
+	refused("nobody-there", "PostgreSQL refuses the user or the password")
+	refused("app", "is missing, and cannot be made: ")
+	do(postgres.Schema)
+	refused("app", needs)
+	do("GRANT SELECT, INSERT, UPDATE ON batuta_elections TO app")
+	refused("app", needs)
+	do("GRANT USAGE ON batuta_epochs TO app")
+	enginetest.Leads(t, batuta.Token{}, start(t, as("app"), "rights", engines.Config{ID: "1", StandAlways: true}))
+}
+
+// A claim makes what is missing once, and does not claim again and again where that is of no use.
+func TestAClaimThatMakesNothingEnds(t *testing.T) {
+	t.Parallel()
+	p := enginetest.DialPostgres(t, enginetest.ServePostgres(t).Addr)
+	for _, statement := range []string{postgres.Schema,
+		"CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO missing VALUES (1); RETURN NEW; END'",
+		"CREATE TRIGGER odd BEFORE INSERT ON batuta_elections FOR EACH ROW EXECUTE FUNCTION odd()"} {
+		if _, err := p.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := postgres.New(p, "odd")
+	defer e.Close()
+	seen, err := e.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := e.Claim(ctx, seen, engines.Record{ID: "1", Process: "p"}); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), `"missing"`) {
+		t.Errorf("the claim ends with %v, %v", err, ctx.Err())
+	}
 }
