@@ -105,7 +105,7 @@ func (s *sockets) accept() {
 			continue
 		}
 		select {
-		case s.streams <- c:
+		case s.streams <- &sifted{Conn: c}:
 		case <-s.closed:
 			c.Close()
 			return
@@ -168,7 +168,11 @@ func (s *sockets) StreamCh() <-chan net.Conn { return s.streams }
 func (s *sockets) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return s.dial(ctx, addr)
+	c, err := s.dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &sifted{Conn: c}, nil
 }
 
 func (s *sockets) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
