@@ -69,8 +69,14 @@ func (w *judge) withinTwo(group []*process) bool {
 		return w.complete(group)
 	}
 	return eachTwo(group, func(a, b *process) bool {
-		return w.reach(a, b) || slices.ContainsFunc(group, func(c *process) bool { return w.reach(a, c) && w.reach(c, b) })
+		return w.meet(a, b) || slices.ContainsFunc(group, func(c *process) bool { return w.meet(a, c) && w.meet(c, b) })
 	})
+}
+
+// meet reports whether two live processes reach each other: either has the other's own address, and
+// not that of a second process which has ended.
+func (w *judge) meet(a, b *process) bool {
+	return w.reach(a, b) && (w.listed(a, b.slot) == b || w.listed(b, a.slot) == a)
 }
 
 func eachTwo(group []*process, ok func(a, b *process) bool) bool {
@@ -474,7 +480,7 @@ type leaseholder interface {
 
 // complete reports whether each two of a group reach each other: the leader has no indirect way
 // to its voters.
-func (w *judge) complete(group []*process) bool { return eachTwo(group, w.reach) }
+func (w *judge) complete(group []*process) bool { return eachTwo(group, w.meet) }
 
 // majority reports whether able holds a majority of the voters, in both configurations during a
 // change.
