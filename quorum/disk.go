@@ -196,6 +196,9 @@ func (c *Core) reseat() {
 		if !p.guest && !slices.ContainsFunc(was, func(old peer) bool { return old.rank.ID == p.rank.ID && old.address == p.address && !old.guest }) {
 			c.note("adds", p.rank.ID, c.view, "")
 			c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: election.StateAdded, Address: p.address})
+			if p.state != election.StateUnknown { // only its address has changed
+				c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: p.state})
+			}
 			c.dial(p)
 		}
 	}

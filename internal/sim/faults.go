@@ -49,6 +49,9 @@ func (w *story) restart(p *process, with string) error {
 	switch with {
 	case "rollback":
 		p.disk.now, p.disk.rolledBack, why = p.disk.before, true, "its file rolled back one write"
+	case "moved":
+		p.moves++
+		why = "at another address"
 	case "emptied":
 		p.disk.now, p.disk.before, p.disk.log, p.disk.rolledBack, why = election.State{}, election.State{}, nil, true, "its disk emptied"
 	}

@@ -49,6 +49,7 @@ func (w *world) askMember(p *process, slot int) {
 	c := w.newConn()
 	c.asks = true
 	own, _ := p.machine.Entry(p.rank.ID)
+	own.Address = w.address(p)
 	w.connect(p, slot, c, frame{kind: ask, in: &admission{List: []election.Member{own}, Token: p.machine.Held()}})
 }
 

@@ -74,7 +74,7 @@ func (w *judge) withinTwo(group []*process) bool {
 }
 
 // meet reports whether two live processes reach each other: either has the other's own address, and
-// not that of a second process which has ended.
+// not a former one, nor that of a second process.
 func (w *judge) meet(a, b *process) bool {
 	return w.reach(a, b) && (w.listed(a, b.slot) == b || w.listed(b, a.slot) == a)
 }
@@ -98,7 +98,7 @@ func (w *judge) related(a, b *process) bool {
 		return true
 	}
 	if a.waits() || b.waits() {
-		return a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID)
+		return a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID) && w.meet(a, b)
 	}
 	return w.finds(a, b) || w.finds(b, a) || w.estranged(a, b)
 }
@@ -152,7 +152,7 @@ func (w *judge) astray(a, b *process) bool {
 func (w *judge) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
-			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q) && !q.joins()
+			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.listed(p, q.slot) == q && w.astray(p, q) && !q.joins()
 	})
 }
 
@@ -218,7 +218,7 @@ func (w *judge) groupAgrees(group []*process) (election.Token, string) {
 		}
 	}
 	if w.roster {
-		if why := oneList(group); why != "" {
+		if why := w.oneList(group); why != "" {
 			return t, why
 		}
 	}
@@ -278,10 +278,10 @@ func unled(group []*process, why string) string {
 }
 
 // oneList returns "" if all of a group hold the same list and are on it.
-func oneList(group []*process) string {
-	first := group[0].machine.List()
+func (w *judge) oneList(group []*process) string {
+	first := w.settledList(group[0])
 	for _, p := range group {
-		switch list := p.machine.List(); {
+		switch list := w.settledList(p); {
 		case p.halted != nil:
 			return fmt.Sprintf("%s has not ended: %v", p.rank.ID, p.halted)
 		case !slices.Equal(list, first):
@@ -291,6 +291,18 @@ func oneList(group []*process) string {
 		}
 	}
 	return ""
+}
+
+// settledList returns p's list. It leaves out the address of a process that has moved, until a
+// member admits it again: only then do the others learn that address.
+func (w *judge) settledList(p *process) []election.Member {
+	list := slices.Clone(p.machine.List())
+	for i := range list {
+		if q := w.bySlot(list[i].ID); q.moves > 0 && q.waits() {
+			list[i].Address = ""
+		}
+	}
+	return list
 }
 
 // spellList writes each member with its version and departure.
@@ -328,13 +340,17 @@ func (w *judge) disagree(bound time.Duration, promised bool) {
 	w.checks.fail(w.scene, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
 }
 
-// untold finds two members of a group of which p lacks the metadata of q; nil: there are none.
+// untold finds two members of a group of which p lacks the metadata of q; nil: there are none. In
+// a quorum the leader passes metadata on, so a member without a leader is promised nothing.
 func (w *judge) untold() (p, q *process) {
 	for _, group := range w.groups() {
 		if !w.complete(group) {
 			continue
 		}
 		for _, p := range group {
+			if w.quorum && !p.view.Defined() {
+				continue
+			}
 			for _, q := range group {
 				says := cmp.Or(q.says, scenario.Nothing)
 				if p != q && p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && p.told(q.rank.ID) != says {

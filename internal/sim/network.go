@@ -54,7 +54,7 @@ func (w *wires) newConn() *conn {
 	}
 	c := n.conns[n.used]
 	n.used++
-	c.asks = false
+	c.asks, c.missed = false, false
 	for i := range c.ends {
 		in := c.ends[i].in
 		in.clear()
@@ -67,7 +67,7 @@ func (w *wires) newConn() *conn {
 // not, and else refuses.
 func (w *wires) synced(e *endpoint) {
 	from := e.far()
-	if e.proc.condition == scenario.Dead {
+	if e.c.missed || e.proc.condition == scenario.Dead {
 		w.unmade(e.c)
 		w.push(from, frame{kind: refusal})
 		return
@@ -265,8 +265,10 @@ func (w *wires) dialed(p *process, slot int) *endpoint {
 func (w *wires) connect(p *process, slot int, c *conn, first frame) *endpoint {
 	e, to := &c.ends[0], &c.ends[1]
 	e.proc, e.life, e.peer = p, p.life, slot
-	e.inc = p.incarnation // until the welcome, that of the hello
-	to.proc, to.peer = w.listed(p, slot), p.slot
+	e.inc = p.incarnation                                             // until the welcome, that of the hello
+	if to.proc, to.peer = w.listed(p, slot), p.slot; to.proc == nil { // a newcomer asks by a name, which leads to the new address
+		to.proc, c.missed = w.procs[slot], !c.asks
+	}
 	w.push(to, frame{kind: syn})
 	to.corked = true
 	w.push(to, first)
@@ -361,9 +363,10 @@ const (
 
 // conn is a connection; ends[0] dialed.
 type conn struct {
-	ends  [2]endpoint
-	place int32 // in network.conns
-	asks  bool  // it serves only to ask for admission
+	ends   [2]endpoint
+	place  int32 // in network.conns
+	asks   bool  // it serves only to ask for admission
+	missed bool  // no process is at that address
 }
 
 // endpoint is a side of a connection and what is on its way there.

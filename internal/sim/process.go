@@ -43,6 +43,7 @@ type process struct {
 	joining
 	ending bool  // it ends as soon as its work has stopped
 	leaves bool  // and gives up its membership
+	moves  int   // how often its address has changed
 	halted error // why its Machine takes no further part; nil: it does
 
 	peers   []peer      // by slot

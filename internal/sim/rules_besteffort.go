@@ -166,8 +166,8 @@ func (c *claimChecker) claimed(w *scene, p *process, t election.Token) {
 	for _, q := range w.procs[:c.n] {
 		if q != p && q.condition == scenario.Alive {
 			c.overlaps(w, p, q, t)
-			if p.sameTimes(q) != nil {
-				continue // each refuses the other's dial, so the other has nothing to report
+			if p.sameTimes(q) != nil || q.moves > 0 {
+				continue // each refuses the other's dial, or p may dial a former address: q has nothing to report
 			}
 			c.belowFile(w, p, q, t)
 			c.takesOver(w, p, q)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -76,7 +77,7 @@ func (w *scene) address(p *process) string {
 	if len(p.through) == 0 {
 		return string(p.rank.ID)
 	}
-	return string(w.name(p))
+	return string(w.name(p)) + strings.Repeat("+", p.moves)
 }
 
 // newest returns the highest incarnation of any process with an id.
@@ -90,17 +91,20 @@ func (w *scene) newest(slot int) uint64 {
 	return newest
 }
 
-// listed returns the process that listens at the address of a member on p's list.
+// listed returns the process that listens at the address of a member on p's list; nil: none does.
 func (w *scene) listed(p *process, slot int) *process {
 	at := w.procs[slot]
-	if len(w.procs) == w.net.n {
+	if len(w.procs) == w.net.n && at.moves == 0 {
 		return at
 	}
-	e, _ := p.machine.Entry(at.rank.ID)
+	e, known := p.machine.Entry(at.rank.ID)
 	for _, q := range w.procs[w.net.n:] {
 		if q.slot == slot && e.Address == string(w.name(q)) {
 			return q
 		}
+	}
+	if at.moves > 0 && known && e.Address != w.address(at) {
+		return nil
 	}
 	return at
 }

@@ -27,7 +27,7 @@ const (
 	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
 	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and a second member asks for votes
 	Full       Kind = "full"        // a disk has no more room
-	Requests   Kind = "requests"    // users pause the cluster, have no work for a leader, start a second machine with an id
+	Requests   Kind = "requests"    // users pause the cluster, have no work for a leader, start a second machine with an id, or move a member
 	Absences   Kind = "absences"    // members may be silent for longer than T; where members join, a leader removes those that are absent
 )
 
@@ -164,12 +164,17 @@ func (g *generator) happenings() {
 // request adds what a user asks for.
 func (g *generator) request(c *RNG) {
 	s := scenario.Step{Do: scenario.Candidacy, Members: []election.ID{g.someone(c)}, Word: [...]string{"off", "on"}[c.Below(2)]}
-	switch via := g.someone(c); c.Below(4) {
+	switch via := g.someone(c); c.Below(5) {
 	case 0:
 		s.Do, s.Word, s.For = scenario.Pause, "", time.Duration(c.Below(3))*c.upTo(2*g.timing().T())
 	case 1:
 		if g.joins() && !g.s.Setup.OneLeader() && via != s.Members[0] {
 			s.Do, s.Word, s.Via = scenario.Duplicate, "", []election.ID{via}
+		}
+	case 2:
+		if slices.Contains(g.s.Setup.Newcomers, s.Members[0]) {
+			g.add(scenario.Step{Do: scenario.Crash, Members: s.Members})
+			s.Do, s.Word = scenario.Restart, "moved"
 		}
 	}
 	g.add(s)

@@ -152,6 +152,8 @@ tell 2 word
 expect told 2 word on 1,2
 tell 2 -
 join 3 via 1 2
+crash 3
+restart 3 moved
 add 3 at 1 priority -1
 add 3 at 2
 duplicate 1

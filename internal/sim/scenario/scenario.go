@@ -106,7 +106,7 @@ type Step struct {
 	Links   []Link
 	Sides   [][]election.ID // of Partition
 	Via     []election.ID   // Join, Duplicate: the members it asks; Add, Remove, Drain, Undrain: where; Transfer, Give: the targets
-	Word    string          // the name of an election; torn, rollback; slow, hang, fail, full, ok; drift, jump; but cuts, but disks; Tell: metadata, or "-" for none
+	Word    string          // the name of an election; torn, rollback, emptied, moved; slow, hang, fail, full, ok; drift, jump; but cuts, but disks; Tell: metadata, or "-" for none
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree; Times: t_max
 	Process time.Duration   // Times: t_process
 	PPM     int64           // Clock drift
