@@ -125,11 +125,11 @@ func (w *story) health(p *process, state string) {
 }
 
 // candidacy applies that the user has work for p as a leader, or no longer.
-func (w *story) candidacy(p *process, on bool) {
+func (w *story) candidacy(p *process, state string) {
 	if p.condition == scenario.Alive {
-		w.note(p, map[bool]string{true: "has work for a leader", false: "has no work for a leader"}[on], "")
-		p.retired = !on
-		w.step(p, &election.Event{Kind: election.Candidacy, On: on})
+		w.note(p, "candidacy "+state, "")
+		p.retired = state == "off"
+		w.step(p, &election.Event{Kind: election.Candidacy, On: !p.retired})
 	}
 }
 

@@ -248,7 +248,7 @@ func (w *story) strikeMember(step *scenario.Step, p *process) error {
 			w.step(p, &election.Event{Kind: election.Pausing, Age: step.For})
 		}
 	case scenario.Candidacy:
-		w.candidacy(p, step.Word == "on")
+		w.candidacy(p, step.Word)
 	case scenario.Health:
 		w.health(p, step.Word)
 	case scenario.Tell:

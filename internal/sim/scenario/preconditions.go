@@ -63,7 +63,7 @@ func (c *Preconditions) Take(s Step) error {
 	if f == nil {
 		return fmt.Errorf("expected a step (%s), found %q", verbList(), s.Do)
 	}
-	if err := c.fits(f, &s); err != nil {
+	if err := c.fits(f); err != nil {
 		return err
 	}
 	switch s.Do {
@@ -118,11 +118,6 @@ func (c *Preconditions) Take(s Step) error {
 	return nil
 }
 
-// configured reports whether members have this member from the start.
-func (c *Preconditions) configured(id election.ID) bool {
-	return !slices.Contains(c.setup.Newcomers, id)
-}
-
 func (c *Preconditions) duplicate(s Step) error {
 	if slices.Contains(s.Via, s.Members[0]) {
 		return fmt.Errorf("expected other members for a second %s to join through, found itself", s.Members[0])
@@ -134,10 +129,8 @@ func (c *Preconditions) duplicate(s Step) error {
 }
 
 // fits returns why a step contradicts the settings, or nil.
-func (c *Preconditions) fits(f *form, s *Step) error {
-	switch i := slices.IndexFunc(s.Members, c.configured); {
-	case s.Do == Restart && s.Word == "moved" && i >= 0:
-		return fmt.Errorf("expected a newcomer, found %s, of which configurations have the address", s.Members[i])
+func (c *Preconditions) fits(f *form) error {
+	switch {
 	case c.setup.Manual && f.only == automatic:
 		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, pass, crash, restart, freeze, thaw, campaign, suspect, trust), found %s", f.verb)
 	case !c.setup.Manual && f.only == manual:

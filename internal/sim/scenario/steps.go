@@ -30,7 +30,7 @@ var steps = []form{
 	{verb: PowerOff, operands: ops(members()), only: automatic, from: conditions(Alive, Frozen, Dead), to: Off, does: "the host disappears without a message"},
 	{verb: Start, operands: ops(members()), only: automatic, from: conditions(Dead, Off), to: Alive, does: "an `absent` member starts"},
 	{verb: Restart, operands: ops(members("rollback", "emptied", "moved"), optional("rollback", "emptied", "moved")), from: conditions(Dead, Off), to: Alive,
-		does: "a dead one starts again. `rollback`: its file has lost its last write; `emptied`: its disk has lost all; `moved`: it joins again from another address"},
+		does: "a dead one starts again. `rollback`: its file has lost its last write; `emptied`: its disk has lost all; `moved`: one that joined does so again, from another address"},
 	{verb: Freeze, operands: ops(members()), from: conditions(Alive), to: Frozen, does: "the process is stopped, as by SIGSTOP"},
 	{verb: Thaw, operands: ops(members()), from: conditions(Frozen), to: Alive, does: "it goes on, as by SIGCONT"},
 

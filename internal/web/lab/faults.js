@@ -44,7 +44,6 @@ const forms = {
   'expected "manual" above: otherwise messages and timers come by themselves': 'se esperaba "manual" más arriba: sin él los mensajes y los plazos llegan solos',
   'expected "detector off" above: only the detector suspects while it is on; cut a link instead': 'se esperaba "detector off" más arriba: con detector solo él sospecha; corte un enlace',
   'expected a member with a configured list, found %s, which joins': 'se esperaba un miembro con lista configurada, no el $1, que se une',
-  'expected a newcomer, found %s, of which configurations have the address': 'se esperaba un nuevo, no el $1, cuya dirección está en las configuraciones',
   'expected a newcomer, or a member that has left, found %s, which has its list: start or restart it': 'se esperaba un nuevo, o un miembro que se fue, no el $1, que tiene su lista: use start o restart',
   'expected "join %s via …": no member has it on its list': 'se esperaba "join $1 via …": ningún miembro lo tiene en su lista',
   'expected "start %s": it has never run': 'se esperaba "start $1": aún no arrancó nunca',
