@@ -124,7 +124,7 @@ func (r *Roster) Merge(now time.Time, entries []election.Member) (news, stale []
 			}
 			continue
 		}
-		if e.Fixed && ok {
+		if e.Fixed && ok && (old.Fixed || old.Version == 0) {
 			e.Address = old.Address
 		}
 		e.New = e.New && (e.ID != r.self || e.Departure != election.Left) // this member is here, and asks to return
