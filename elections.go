@@ -304,6 +304,12 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 	case !e.own():
 		return config("election %q: StepDown is for the cluster's own; Transfer hands over a named one", e.name)
 	}
+	if leader != election.None {
+		var err error
+		if leader, err = election.ParseID(string(leader)); err != nil {
+			return err
+		}
+	}
 	n := e.node
 	view, err := ask(ctx, &n.calls, func() View {
 		view := n.view()

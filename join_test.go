@@ -683,3 +683,30 @@ func TestAReapedMemberIsForgottenInTheEnd(t *testing.T) {
 		c.lists("1", "2", "3", "4")
 	})
 }
+
+// An id in another of Unicode's forms is the same id, in each call.
+func TestCallsTakeAnIDInAnyForm(t *testing.T) {
+	const composed, decomposed = "jos\u00e9", "jose\u0301"
+	n, err := Start(t.Context(), Config{ID: composed, Listen: "127.0.0.1:0", Algorithm: bully.New(), Logger: testLog(t, composed)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	for v := range n.Watch(t.Context()) {
+		if v.Defined() {
+			break
+		}
+	}
+	if err := n.SetPriority(t.Context(), decomposed, 3); err != nil {
+		t.Error(err)
+	}
+	if err := n.SetPriority(t.Context(), "", 3); err == nil {
+		t.Error("a priority of no member is set")
+	}
+	if err := n.Transfer(t.Context(), decomposed); err != nil {
+		t.Error(err)
+	}
+	if err := n.Election(n.Leader().Election).StepDown(t.Context(), decomposed); err != nil {
+		t.Error(err)
+	}
+}

@@ -62,9 +62,13 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 // SetPriority sets what a member ranks by, at every member and at its own process,
 // this member's too: if it outranks the leader then, it takes over. It holds until
 // that process starts again, with a [Config.Priority] of its own. It returns when
-// this member has it on its list, with [ErrNotMember], [ErrNoMajority], [ErrRemoved] if it was
+// this member has it on its list, with what is wrong with id, [ErrNotMember], [ErrNoMajority], [ErrRemoved] if it was
 // removed itself, ctx's error, or [ErrClosed].
 func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
+	id, err := election.ParseID(string(id))
+	if err != nil {
+		return err
+	}
 	if err := n.try(ctx, func() error {
 		if !n.machine.Knows(id) {
 			return fmt.Errorf("member %s: %w", id, ErrNotMember)
