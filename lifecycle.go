@@ -118,18 +118,18 @@ func (n *Node) enroll(ctx context.Context, state election.State, listener net.Li
 	if len(n.cfg.Meta) > 0 {
 		n.links.metas[n.id] = n.cfg.Meta
 	}
-	machine, err := machine.NewCore(machine.Config{
+	c := machine.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Observer: n.cfg.Observer, Meta: n.cfg.Meta,
 		Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Closed: n.cfg.closed(), Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, MinMembers: n.cfg.MinMembers,
 		Algorithm: n.cfg.Algorithm, Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, LeadUnhealthy: n.cfg.LeadUnhealthy, ReapAfter: n.cfg.ReapAfter,
 		Incarnation: n.incarnation, State: state, Records: held, Seed: rand.Uint64(), Trace: n.record,
-	})
-	if err != nil {
+	}
+	if n.machine, err = machine.NewCore(c); err != nil {
 		return config("%w", err)
 	}
-	n.machine, n.oaths = machine, newOaths(n.cfg.Algorithm)
+	n.oaths = newOaths(n.cfg.Algorithm)
 	if n.cfg.Wire == nil {
-		n.named = named.New(named.Config{Core: machine, Election: n.cfg.Election, Timing: n.cfg.timing(), Incarnation: n.incarnation, Algorithm: n.cfg.Algorithm, Trace: n.record})
+		n.named = named.New(n.machine, c, named.PartBytes)
 	}
 	n.stance.standing, n.stance.stood = StandingEligible, n.born
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})

@@ -72,7 +72,7 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 	if p.stoodFor == nil {
 		p.stoodFor = map[string]named.Candidacy{}
 	}
-	p.assigned = named.New(named.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace, PartBytes: namedPart})
+	p.assigned = named.New(p.machine, c, namedPart)
 	at := epochOfTime.Add(p.clock.at(w.now))
 	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
 		p.assigned.Campaign(at, named.Stand{Name: name, Candidacy: p.stoodFor[name]})

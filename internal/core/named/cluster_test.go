@@ -77,7 +77,7 @@ func (c *cluster) start(id election.ID) *tester {
 		life = old.life + 1
 	}
 	m := &tester{cluster: c, id: id, life: life, down: map[election.ID]bool{}, works: map[string]bool{}, leads: map[string]election.Token{}, working: map[string]bool{}, seen: map[key]election.Token{}}
-	m.c = New(Config{Core: m, Incarnation: life})
+	m.c = New(m, machine.Config{Incarnation: life}, PartBytes)
 	c.members[id] = m
 	m.step(election.Event{Kind: election.Started})
 	return m

@@ -16,17 +16,6 @@ const EpochBits = 24
 // no cluster of honest members reaches, is not used for names.
 const maxEpoch = 1 << 62
 
-// Config sets up a [Core].
-type Config struct {
-	Core        machine.Core          // required: the member's own
-	Election    string                // the name of the cluster's own election; default "default"
-	Timing      election.Timing       // as the Core's
-	Incarnation uint64                // as the Core's
-	Algorithm   election.Algorithm    // as the Core's
-	Trace       func(election.Record) // receives what was assigned and why; may be nil
-	PartBytes   int                   // about how much of a list of names goes in a message; default 128 KiB
-}
-
 // Core is a member with all its named elections. See the package's comment.
 type Core struct {
 	machine.Core
@@ -49,10 +38,11 @@ type Change struct {
 	Gone  bool // it has no candidate any more; Token is zero if it had no leader
 }
 
-// New gives the Core around c.Core.
-func New(c Config) *Core {
-	g := newGround(c)
-	return &Core{Core: c.Core, member: newMember(g), former: &former{ground: g, closed: map[election.ID]uint64{}}}
+// New gives the Core around own, which c has set up. About partBytes of a list of names go in a
+// message.
+func New(own machine.Core, c machine.Config, partBytes int) *Core {
+	g := newGround(own, c, partBytes)
+	return &Core{Core: own, member: newMember(g), former: &former{ground: g, closed: map[election.ID]uint64{}}}
 }
 
 // Step handles an event and returns what to do about it, in order, after what Changes returns.

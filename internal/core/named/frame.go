@@ -150,9 +150,9 @@ func (s Seat) token() election.Token {
 	return election.Token{Epoch: s.Epoch, Leader: election.Rank{ID: s.Leader}}
 }
 
-// partBytes is how much of names goes in a frame by default: with the rest of each entry well
+// PartBytes is how much of names goes in a frame in production: with the rest of each entry well
 // below [election.MaxData].
-const partBytes = 128 << 10
+const PartBytes = 128 << 10
 
 // entryBytes is more than an entry takes beside its name, ids included.
 const entryBytes = 48 + election.MaxID
@@ -176,7 +176,7 @@ func seatSize(s Seat) int   { return len(s.Name) + len(s.Leader) + 48 }
 const maxWait = 1000 * time.Hour
 
 // maxParts is more than any whole list comes to.
-const maxParts = MaxElections * (MaxName + entryBytes) / partBytes
+const maxParts = MaxElections * (MaxName + entryBytes) / PartBytes
 
 var encoding = codec.New(MaxElections * 2)
 

@@ -32,6 +32,7 @@ type ground struct {
 
 // core is what the parts ask the member's own core. They cannot step it.
 type core interface {
+	Self() election.Rank
 	Standing() election.Eligibility
 	View() election.Token
 	Highest() uint64
@@ -40,12 +41,9 @@ type core interface {
 	AdmitTransfer(to election.ID) error
 }
 
-func newGround(c Config) *ground {
+func newGround(own core, c machine.Config, partBytes int) *ground {
 	t := c.Timing.WithDefaults()
-	g := &ground{core: c.Core, self: c.Core.Self().ID, election: cmp.Or(c.Election, "default"), incarnation: c.Incarnation, timing: t, trace: c.Trace, partBytes: c.PartBytes}
-	if g.partBytes <= 0 {
-		g.partBytes = partBytes
-	}
+	g := &ground{core: own, self: own.Self().ID, election: cmp.Or(c.Election, "default"), incarnation: c.Incarnation, timing: t, trace: c.Trace, partBytes: partBytes}
 	g.wait = 2*t.Bears() + t.Heartbeat
 	g.hold = g.wait
 	if l, ok := c.Algorithm.(interface {
