@@ -58,25 +58,16 @@ func (o *office) reported(p *peer, f *frame) {
 			return
 		}
 		p.version = f.Version
-		o.takes(p, f, f.Claims, f.Raise)
+		o.takes(p, f)
 		return
 	}
-	if f.Part == 0 {
-		p.parts, p.raise, p.part, p.partsOf = nil, nil, 0, reportID{f.Version, f.Incarnation}
-	}
-	if f.Part != p.part || p.partsOf != (reportID{f.Version, f.Incarnation}) { // of two that were sent, parts of each may be lost
-		return
-	}
-	p.parts, p.raise, p.part = append(p.parts, f.Claims...), append(p.raise, f.Raise...), p.part+1
-	if p.part < f.Parts {
-		return
-	}
-	if f.Op == opAlike && (f.Alike == nil || f.Digest != o.digest) {
-		p.parts, p.raise = nil, nil
+	switch f, _ = p.report.add(f); {
+	case f == nil:
+	case f.Op == opAlike && (f.Alike == nil || f.Digest != o.digest):
 		o.ask(p) // its report is about different assignments
-		return
+	default:
+		o.reportedAll(p, f)
 	}
-	o.reportedAll(p, f)
 }
 
 func (o *office) reportedAll(p *peer, f *frame) {
@@ -85,7 +76,7 @@ func (o *office) reportedAll(p *peer, f *frame) {
 	}
 	p.incarnation, p.version, p.reported, p.down, p.over = f.Incarnation, f.Version, true, false, time.Time{}
 	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
-	o.mentions(p.parts)
+	o.mentions(f.Claims)
 	if f.Op == opAlike {
 		o.takesAlike(p, *f.Alike)
 	}
@@ -94,23 +85,22 @@ func (o *office) reportedAll(p *peer, f *frame) {
 			o.claims(k, p, claim{Name: k.name})
 		}
 	}
-	o.takes(p, f, p.parts, p.raise)
-	p.parts, p.raise = nil, nil
+	o.takes(p, f)
 	o.notHeld(p)
 	o.settle()
 	o.reconsider(p)
 }
 
-// takes takes in claims.
-func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
+// takes takes in the claims of a report.
+func (o *office) takes(p *peer, f *frame) {
 	if p.fit != f.Fit {
 		p.fit = f.Fit
 		o.reconsider(p)
 	}
-	for _, cl := range claims {
+	for _, cl := range f.Claims {
 		o.claimed(p, cl)
 	}
-	o.raised(raise)
+	o.raised(f.Raise)
 	o.flushSoon()
 }
 

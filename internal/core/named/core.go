@@ -192,7 +192,7 @@ func (c *Core) follow() {
 		return
 	}
 	c.view = now
-	c.office, c.whole, c.elected = nil, nil, false
+	c.office, c.whole, c.elected = nil, parcel{}, false
 	for _, number := range slices.Sorted(maps.Keys(c.requests)) {
 		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again", Unanswered})
 	}

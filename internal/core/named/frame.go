@@ -169,6 +169,30 @@ func parts[E any](list []E, most int, size func(E) int) [][]E {
 	return append(out, list[from:])
 }
 
+// parcel puts a frame together that comes in parts, in their order. The zero parcel has none.
+type parcel struct {
+	all  *frame // with the lists of the parts that have come; nil: none has
+	next int    // part
+}
+
+// add takes in a part, and returns the whole frame with the last of them. Of two frames that were
+// sent, parts of each may be lost: a part of another frame, or out of turn, does not fit.
+func (p *parcel) add(f *frame) (whole *frame, fits bool) {
+	switch {
+	case f.Part == 0:
+		p.all, p.next = f, 0
+	case p.all == nil || f.Part != p.next || f.Version != p.all.Version || f.Incarnation != p.all.Incarnation:
+		return nil, false
+	default:
+		p.all.Seats, p.all.Claims, p.all.Raise = append(p.all.Seats, f.Seats...), append(p.all.Claims, f.Claims...), append(p.all.Raise, f.Raise...)
+	}
+	if p.next++; p.next < f.Parts {
+		return nil, true
+	}
+	whole, p.all = p.all, nil
+	return whole, true
+}
+
 func claimSize(c claim) int { return len(c.Name) + 48 }
 func seatSize(s Seat) int   { return len(s.Name) + len(s.Leader) + 48 }
 

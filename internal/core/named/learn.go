@@ -55,21 +55,15 @@ func (c *member) assigned(f *frame) {
 		c.version = f.Version
 		return
 	}
-	if f.Part == 0 {
-		c.whole, c.wholeOf, c.part = []Seat{}, f.Version, 0
+	f, fits := c.whole.add(f)
+	if !fits {
+		c.whole = parcel{}
 	}
-	if c.whole == nil || f.Part != c.part || f.Version != c.wholeOf { // of two that were sent, parts of each may be lost
-		c.whole = nil
-		return
-	}
-	c.part++
-	c.whole = append(c.whole, f.Seats...)
-	if c.part < f.Parts {
+	if f == nil {
 		return
 	}
 	c.welcome()
-	c.install(c.whole)
-	c.whole = nil
+	c.install(f.Seats)
 	c.drain(f.Drained, f.Forced)
 	c.table.of, c.version, c.askedAt = c.view, f.Version, 0
 	c.offers()

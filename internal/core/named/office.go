@@ -55,15 +55,9 @@ type peer struct {
 	leads       int       // seats that it leads
 	load        int       // what those cost it, and what it is meant to lead
 	able        bool      // see refit
-	parts       []claim   // of a report that has not come whole
-	raise       []Seat
-	part        int // its next
-	partsOf     reportID
-	asked       asked // its last request
+	report      parcel    // a full one, on its way here
+	asked       asked     // its last request
 }
-
-// reportID distinguishes full reports.
-type reportID struct{ version, incarnation uint64 }
 
 func (o *office) peerOf(id election.ID) *peer {
 	p := o.peers[id]

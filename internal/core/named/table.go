@@ -19,9 +19,7 @@ type table struct {
 	sees    bool           // what it has is shown; see look
 	of      election.Token // the coordinator that counts version
 
-	whole   []Seat // of a transfer under way; nil: there is none
-	wholeOf uint64 // the version that it is of
-	part    int    // its next
+	whole   parcel // all assignments, on their way here
 	askedAt int64  // when all was last asked for; 0: it is not
 }
 
