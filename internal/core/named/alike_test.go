@@ -113,7 +113,7 @@ func TestFewWordsSayTheSame(t *testing.T) {
 		c = upset(t, seed)
 		m := c.members["1"]
 		for name := range m.c.spent { // what has been told as resigned is forgotten
-			m.c.resigned[name] = slices.ContainsFunc(f.Claims, func(cl claim) bool { return cl.Name == name && cl.Resigned })
+			m.c.dirty[name] = slices.ContainsFunc(f.Claims, func(cl claim) bool { return cl.Name == name && cl.Resigned })
 		}
 		m.c.reported--
 		m.c.reportAll()

@@ -241,8 +241,7 @@ func (o *office) keeps(k *contest, id election.ID, cl claim) {
 		s.expected = false
 	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:
 		o.noteName("keeps", k.name, id, cl.Epoch, "it reports that it holds it")
-		delete(o.moving, key{k.name, s.index})
-		s.epoch, s.expected, s.asked, s.cause = cl.Epoch, false, time.Time{}, election.CauseSuperseded
+		s.epoch, s.expected, s.cause = cl.Epoch, false, election.CauseSuperseded
 		o.seatAt(k, s, id)
 		o.changes(k, s)
 	case !cl.Over:

@@ -17,14 +17,13 @@ type member struct {
 	holds     map[string]*hold
 	leading   int               // of holds, how many are not over
 	spent     map[string]uint64 // the last epoch of a name that it has given up, while the coordinator may not know
-	resigned  map[string]bool   // of those, given up of its own will
 
-	until    time.Time // when its leads end
-	vouch    int64     // the last stamp that was echoed
-	fit      bool      // it may lead
-	dirty    map[string]bool
-	reported uint64 // version that the coordinator has received
-	welcomed bool   // the coordinator has taken in all
+	until    time.Time       // when its leads end
+	vouch    int64           // the last stamp that was echoed
+	fit      bool            // it may lead
+	dirty    map[string]bool // names to be reported; true: it has given that up of its own will
+	reported uint64          // version that the coordinator has received
+	welcomed bool            // the coordinator has taken in all
 	retryAt  time.Time
 	retries  int
 
@@ -34,7 +33,7 @@ type member struct {
 }
 
 func newMember(g *ground) *member {
-	return &member{ground: g, table: newTable(), campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
+	return &member{ground: g, table: newTable(), campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
 }
 
 // hold is a name that this member leads, or led and still works for.
@@ -83,7 +82,7 @@ func (c *member) Lease() time.Duration {
 
 // touch marks a name as to be reported to the coordinator.
 func (c *member) touch(name string) {
-	c.dirty[name] = true
+	c.dirty[name] = c.dirty[name] // it is in the map from now on
 	c.flushSoon()
 }
 
@@ -136,10 +135,8 @@ func (c *member) gaveUp(name string, h *hold) {
 // spend remembers an epoch under which this member does not lead any more.
 func (c *member) spend(name string, epoch uint64, resigned bool) {
 	c.spent[name] = max(c.spent[name], epoch)
-	if resigned {
-		c.resigned[name] = true
-	}
-	c.touch(name)
+	c.dirty[name] = c.dirty[name] || resigned
+	c.flushSoon()
 }
 
 // vouched takes in an echo: what this member leads lasts from when that stamp left.
@@ -171,14 +168,14 @@ func (c *member) checkFit() (changed bool) {
 	}
 	c.flushSoon()
 	if c.view.Defined() && c.view.Leader.ID != c.self && len(c.campaigns) > 0 {
-		c.dirty[slices.Min(slices.Collect(maps.Keys(c.campaigns)))] = true // a report has it; the first name, so that a seed gives the same run
+		c.touch(slices.Min(slices.Collect(maps.Keys(c.campaigns)))) // a report has it; the first name, so that a seed gives the same run
 	}
 	return true
 }
 
 // claimOf returns what this member reports of a name.
 func (m *member) claimOf(name string) claim {
-	cl := claim{Name: name, Done: m.spent[name], Last: m.lastEpoch(name), Resigned: m.resigned[name]}
+	cl := claim{Name: name, Done: m.spent[name], Last: m.lastEpoch(name), Resigned: m.dirty[name]}
 	if can, ok := m.campaigns[name]; ok {
 		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
 	}
@@ -241,7 +238,7 @@ func (c *member) report() {
 
 // allTold records that nothing is left to report.
 func (m *member) allTold() {
-	m.dirty, m.resigned = emptied(m.dirty), emptied(m.resigned)
+	m.dirty = emptied(m.dirty)
 }
 
 // ask requests all from the coordinator, at most once in two heartbeats.

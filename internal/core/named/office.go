@@ -23,7 +23,7 @@ type office struct {
 	todo      []*contest             // that may have a seat to fill
 	changed   []*contest             // with seats to publish
 	drains    bool                   // the drained members have changed
-	moving    map[key]*contest       // seats that their leader was asked to release
+	moving    int                    // how many seats their leader was asked to release
 	releases  map[election.ID][]Seat // to be asked for
 	full      bool                   // its epoch has no more numbers
 	uneven    bool                   // shares are to be looked at
@@ -76,10 +76,14 @@ func (o *office) who(id election.ID) *peer {
 	return o.peers[id]
 }
 
-// seatAt has a seat belong to a member, in the books.
+// seatAt has a seat belong to a member, in the books. Its last leader is asked for it no more.
 func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 	if p := o.who(s.leader); p != nil {
 		p.leads--
+	}
+	if !s.asked.IsZero() {
+		s.asked = time.Time{}
+		o.moving--
 	}
 	var to *peer
 	o.choosy = o.choosy || s.index > 0
@@ -141,8 +145,7 @@ func (o *office) reconsider(p *peer) {
 // vacate leaves a seat without a leader: nothing of its last leader's runs any more.
 func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
 	o.seatAt(k, s, election.None)
-	delete(o.moving, key{k.name, s.index})
-	s.expected, s.asked, s.cause, s.pinned = false, time.Time{}, cause, false
+	s.expected, s.cause, s.pinned = false, cause, false
 	o.changes(k, s)
 	o.uneven = true
 	o.lookAt(k)
@@ -257,7 +260,7 @@ func (o *office) check() {
 			o.undrain(id)
 		}
 	}
-	if len(o.moving) > 0 {
+	if o.moving > 0 {
 		for _, k := range o.contests.ordered() {
 			for _, s := range k.seats {
 				if !s.asked.IsZero() && o.now.Sub(s.asked) > o.timing.T() {

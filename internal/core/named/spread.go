@@ -86,7 +86,7 @@ func (o *office) release(k *contest, s *seat, why string) {
 		return
 	}
 	s.asked, s.why = o.now, why
-	o.moving[key{k.name, s.index}] = k
+	o.moving++
 	o.noteName("hands over", k.name, s.leader, s.epoch, why)
 	o.askRelease(k, s)
 }
@@ -107,7 +107,7 @@ func (o *office) askRelease(k *contest, s *seat) {
 // whose share exceeds a further candidate's by more than the heaviest name. It looks at each
 // name once, and begins so many hand-overs as may be under way.
 func (o *office) level() {
-	if !o.uneven || o.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
+	if !o.uneven || o.now.Before(o.levelAt) || o.moving >= MaxHandovers {
 		return
 	}
 	o.levelAt = o.now.Add(o.timing.Heartbeat / 10)
@@ -115,8 +115,8 @@ func (o *office) level() {
 		o.uneven = false
 		return
 	}
-	before := len(o.moving)
-	if all := o.levelAll(o.mean()); all && len(o.moving) == before {
+	before := o.moving
+	if all := o.levelAll(o.mean()); all && o.moving == before {
 		all = o.levelAll(0) // a member that cannot lead everything leaves more to those that can
 		o.uneven = !all
 	}
@@ -160,12 +160,12 @@ func (o *office) levelAll(least int) bool {
 	}
 	for i := range list {
 		k := list[(from+i)%len(list)]
-		if len(o.moving) >= MaxHandovers && len(o.drained) == 0 {
+		if o.moving >= MaxHandovers && len(o.drained) == 0 {
 			o.levelFrom = from + i
 			return false // the rest when these have ended
 		}
 		for _, s := range k.seats {
-			if len(o.moving) >= MaxHandovers && !o.isDrained(s.leader) {
+			if o.moving >= MaxHandovers && !o.isDrained(s.leader) {
 				all = false
 			} else if s.leader != election.None && s.asked.IsZero() && !s.expected {
 				o.levelSeat(k, s, heaviest, least)
@@ -237,7 +237,7 @@ func (o *office) flush() {
 	o.publish()
 	if rest > 0 {
 		o.flushAt = o.now
-	} else if o.uneven && len(o.moving) < MaxHandovers && o.settled {
+	} else if o.uneven && o.moving < MaxHandovers && o.settled {
 		o.flushAt = o.levelAt
 	}
 }
@@ -259,7 +259,6 @@ func (o *office) dissolve(k *contest) {
 	o.floor = max(o.floor, k.last+1)
 	o.contests.drop(k)
 	for _, s := range k.seats {
-		delete(o.moving, key{k.name, s.index})
 		o.changes(k, s)
 	}
 }

@@ -12,8 +12,7 @@ import (
 
 // newOffice has this member coordinate, from what it knows as a follower.
 func newOffice(m *member, last *former, t election.Token) *office {
-	o := &office{member: m, former: last, token: t, since: m.now, me: &peer{id: m.self, incarnation: m.incarnation}, peers: map[election.ID]*peer{},
-		moving: map[key]*contest{}, releases: map[election.ID][]Seat{}}
+	o := &office{member: m, former: last, token: t, since: m.now, me: &peer{id: m.self, incarnation: m.incarnation}, peers: map[election.ID]*peer{}, releases: map[election.ID][]Seat{}}
 	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
 	m.version, m.table.of = 1, t
 	m.welcome()
