@@ -63,9 +63,7 @@ func (c *connections) defersClaim() bool {
 func (m *elector) resumeDeferred() {
 	if m.claimDeferred {
 		m.claimDeferred = false
-		if m.undecided() {
-			m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-		}
+		m.elect()
 	}
 }
 
@@ -126,7 +124,7 @@ func (m *elector) unclaimed(heir election.ID, why string, silent bool) {
 			m.discover("the transfer target may have claimed")
 			return
 		}
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+		m.elect()
 	}
 }
 
@@ -146,9 +144,7 @@ func (m *elector) resumeContest() {
 	m.holds(false)
 	m.contestBegins()
 	m.reconsider() // until now no member could lead
-	if m.undecided() {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-	}
+	m.elect()
 }
 
 // asksBeforehand asks the members about a leader, and reports so, if what this member has learned of that
@@ -237,7 +233,7 @@ func (m *elector) polled() bool {
 	m.polls(time.Time{})
 	may := m.mayClaim()
 	if may && stands {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+		m.elect()
 	}
 	return may && !stands
 }

@@ -61,8 +61,8 @@ func (m *elector) release() {
 	m.leaveTo(heir, m.tenure.Held())
 	m.discoverInDoubt()
 	m.reviewed(m.eligibility()) // what kept it from being a candidate may have ended meanwhile
-	if m.undecided() && m.place == onList {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	if m.place == onList {
+		m.elect()
 	}
 }
 
@@ -317,20 +317,16 @@ func (m *elector) transfer(to election.ID) {
 	m.stepDown("it hands over to " + string(to))
 }
 
-// endUnfounded ends what only time or other members end: it has founded no cluster, or a pause lasts.
-func (m *elector) endUnfounded() {
-	if m.unfounded && m.tenure.Started() && m.founds() {
-		m.unfounded = false
-	}
+// watchPause notes that a pause has begun or ended, and wakes at its end.
+func (m *elector) watchPause() {
 	turned, ends := m.maintenance.Turned(m.now)
 	switch {
 	case turned && ends.IsZero():
 		m.note("resumes", m.cfg.Self.ID, m.tenure.Held(), "the pause has ended")
-		m.alarms.Cancel(timerPause)
 	case turned:
 		m.note("pauses", m.cfg.Self.ID, m.tenure.Held(), "for "+ends.Sub(m.now).Round(time.Millisecond).String())
 	}
 	if !ends.IsZero() {
-		m.alarms.Set(timerPause, m.now.Add(ends.Sub(m.now)))
+		m.alarms.Wake(ends)
 	}
 }

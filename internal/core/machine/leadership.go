@@ -305,14 +305,19 @@ func (m *elector) end(next tenure.Phase, cause election.Cause, certain bool, why
 
 // loseLeader ends the present leadership and has the Algorithm find the next.
 func (m *elector) loseLeader(cause election.Cause, certain bool, why string) {
-	lost := m.tenure.Held()
 	m.lose(cause, certain, why)
-	switch {
-	case !m.undecided():
-	case m.higherMayBeBack():
+	if m.undecided() && m.higherMayBeBack() {
 		m.discover("a higher member may be back")
-	default:
-		m.step(election.Event{Kind: election.LeaderLost, Token: lost})
+		return
+	}
+	m.elect()
+}
+
+// elect has the Algorithm find the next leader, unless there is one, or an answer is awaited that may
+// name one.
+func (m *elector) elect() {
+	if m.undecided() {
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }
 
@@ -391,8 +396,8 @@ func (m *elector) saved(err error) {
 	if err == nil {
 		m.wrote(hung)
 	}
-	if overtaken && m.undecided() {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
+	if overtaken {
+		m.elect()
 	}
 }
 

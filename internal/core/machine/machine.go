@@ -60,7 +60,8 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 		m.runDue()
 	}
 	m.reviewRefusals()
-	m.endUnfounded()
+	m.unfounded = m.unfounded && !(m.tenure.Started() && m.founds())
+	m.watchPause()
 	m.review()
 	if m.tenure.Leading() {
 		m.maintenance.Hold(m.now, m.cfg.Self.ID)
@@ -550,7 +551,6 @@ const (
 	timerHung      = "machine:hung"      // the disk has not answered for T
 	timerHeir      = "machine:heir"      // give up waiting for the claim of the member to which the lead was left
 	timerElsewhere = "machine:elsewhere" // no process with this member's id was where the list has it: ask again
-	timerPause     = "machine:pause"     // a pause ends
 	timerPoll      = "machine:poll"      // give up waiting for members that may be candidates again
 )
 
@@ -580,7 +580,6 @@ func (m *Machine) fire(name string) {
 		m.askElsewhere()
 	case timerPoll:
 		m.pollTimedOut()
-	case timerPause: // see endUnfounded
 	case timerSave:
 		m.save()
 	case timerHung:
