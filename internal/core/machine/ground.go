@@ -106,10 +106,6 @@ func (m *ground) leaderAge() time.Duration {
 // Spared is until when reports of members spare a silent leader; for the lab.
 func (m *ground) Spared() time.Time { return m.detector.Spared() }
 
-// Timers names the timers that are armed, in the order they were set. A search
-// fires one by stepping the Machine with TimerFired.
-func (m *ground) Timers() []string { return m.alarms.Names() }
-
 // View is the leadership that the driver knows, zero while it is undefined.
 func (m *ground) View() election.Token { return m.tenure.View() }
 

@@ -34,23 +34,20 @@ type member struct {
 	replied     bool                 // and has answered
 	reports     election.ID          // the leader that it reports, which is not on our list yet
 
-	link        bool          // a connection is open
-	dialing     bool          // a dial is under way
-	anew        bool          // no dial has failed since its link ended, or since it leads without a link
-	redial      time.Time     // not before
-	backoff     time.Duration // until the dial after that
-	heard       time.Time     // when it was last received; zero: never
-	missed      time.Time     // when a dial to it last failed
-	proof       proof         // that its process has ended
-	used        time.Time     // when more than a routine message last went to it
-	comes       time.Time     // when that will have come, at the latest
-	pending     time.Time     // when the first of those went since which it was not received; zero: it was
-	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
-	rebuffedAt  time.Time     // when it refused us as a different process; zero: it did not
-	refusal     error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
-	refusedAt   time.Time     // since when it does
-	version     uint64        // of the member states it has acknowledged
+	link       bool          // a connection is open
+	dialing    bool          // a dial is under way
+	anew       bool          // no dial has failed since its link ended, or since it leads without a link
+	redial     time.Time     // not before
+	backoff    time.Duration // until the dial after that
+	heard      time.Time     // when it was last received; zero: never
+	missed     time.Time     // when a dial to it last failed
+	proof      proof         // that its process has ended
+	rebuffedAt time.Time     // when it refused us as a different process; zero: it did not
+	refusal    error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
+	refusedAt  time.Time     // since when it does
+	version    uint64        // of the member states it has acknowledged
 
+	outbox
 	relays
 
 	since    time.Time // when it was put on the list, in this life
@@ -454,14 +451,6 @@ func passes(k election.MessageKind) bool {
 	return k != election.Beat && k != election.Ack && k != election.Members && k != election.GetMembers && k != election.Relay
 }
 
-// asked reports whether something of this member's own was lost with a dial that has failed: a dial
-// made as a relay is not its concern.
-func (peer *member) asked(self election.ID) bool {
-	return slices.ContainsFunc(peer.unconfirmed, func(s sent) bool {
-		return s.lost && !s.proof && (s.msg.Kind != election.Relay || s.msg.Carried.From == self)
-	})
-}
-
 // mayPass reports whether r may be asked to pass something on to i.
 func (l *roll) mayPass(r, i int, now time.Time) bool {
 	peer := &l.members[r]
@@ -507,87 +496,3 @@ func (r *roll) fit(heir election.ID) bool {
 	i, ok := r.index[heir]
 	return ok && (i == r.me || !r.members[i].down && r.members[i].eligibleNext())
 }
-
-// What follows keeps what has been sent to a member until it is taken to have come, and resends it
-// when the connection ends before that: message delivery is reliable (docs/sources.md, "Epochs").
-// Everything in it is dropped where it is late, or comes twice.
-//
-// To the member that the algorithm watches, the algorithm's messages are kept until an answer to
-// something later proves that they have come: what a ring has lost would be missed for a whole turn
-// of its slowest. Of all else the newest is kept, until that member is received.
-
-// mostUnconfirmed bounds what is kept for a member; the oldest is dropped.
-const mostUnconfirmed = 8
-
-// sent is a message that may not have come.
-type sent struct {
-	msg         *election.Message
-	first, last time.Time // when it left: at first, and over the newest connection
-	proof       bool      // it is kept until there is proof
-	lost        bool      // it went with a dial that failed
-}
-
-// sends takes note of a message that leaves now, and first left then; proof: it is kept until there
-// is proof.
-func (p *member) sends(msg *election.Message, first, now time.Time, proof bool) {
-	p.keep(needsProof)
-	p.unconfirmed = append(p.unconfirmed, sent{msg: msg, first: first, last: now, proof: proof})
-	if excess := len(p.unconfirmed) - mostUnconfirmed; excess > 0 {
-		p.unconfirmed = p.unconfirmed[excess:]
-	}
-}
-
-// ofContest reports whether a message is the algorithm's. What the Machine's own messages ask for,
-// or report, is repeated anyway.
-func ofContest(k election.MessageKind) bool {
-	switch k {
-	case election.Probe, election.ProbeReply, election.Resign, election.Handover, election.Members, election.GetMembers, election.Named:
-		return false
-	}
-	return !routine(k)
-}
-
-// which gives those. Copies of a Machine share the list: it is never changed.
-func (p *member) which(those func(sent) bool) (list []sent) {
-	for _, s := range p.unconfirmed {
-		if those(s) {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-// keep forgets all but those.
-func (p *member) keep(those func(sent) bool) { p.unconfirmed = p.which(those) }
-
-// heardAnything takes note that a member lives.
-func (p *member) heardAnything() {
-	p.pending = time.Time{}
-	p.keep(needsProof)
-}
-
-// confirms takes note of an answer to what left at asked: all that left before that has come.
-func (p *member) confirms(asked time.Time) {
-	p.keep(func(s sent) bool { return !s.last.Before(asked) })
-}
-
-// dialLost takes note that a dial has failed, and all that went with it. What needs proof is kept for
-// no longer than within.
-func (p *member) dialLost(now time.Time, within time.Duration) {
-	p.keep(func(s sent) bool { return !s.lost || s.proof && now.Sub(s.first) <= within })
-	p.loses(func(sent) bool { return true })
-}
-
-// loses records that those are lost, until they are resent.
-func (p *member) loses(those func(sent) bool) {
-	p.unconfirmed = slices.Clone(p.unconfirmed)
-	for i, s := range p.unconfirmed {
-		p.unconfirmed[i].lost = s.lost || those(s)
-	}
-}
-
-func isLost(s sent) bool { return s.lost }
-
-func needsProof(s sent) bool { return s.proof }
-
-func isQuestion(s sent) bool { return s.msg.Kind == election.Probe }

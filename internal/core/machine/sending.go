@@ -317,17 +317,12 @@ func (m *mail) overLink(to int, msg *election.Message, first time.Time) {
 	if peer.link && !m.lasting(peer) && peer.stale(m.now, m.cfg.Timing) {
 		m.hangUp(to)
 	}
+	comes := m.now
 	if !peer.link {
 		peer.dialing = true
+		comes = m.now.Add(m.cfg.Timing.DialTime())
 	}
-	peer.used, peer.comes = m.now, m.now
-	if !peer.link {
-		peer.comes = m.now.Add(m.cfg.Timing.DialTime())
-	}
-	if peer.pending.IsZero() {
-		peer.pending = m.now
-	}
-	peer.sends(msg, first, m.now, peer.ID == m.watched && ofContest(msg.Kind))
+	peer.sends(msg, first, m.now, comes, peer.ID == m.watched && ofContest(msg.Kind))
 }
 
 // repeat resends, in its order, what may have been lost. What needs proof is resent with every
@@ -362,4 +357,14 @@ func (m *mail) saidAgain(msg *election.Message) *election.Message {
 	}
 	m.saysNow(&again)
 	return &again
+}
+
+// ofContest reports whether a message is the algorithm's. What the Machine's own messages ask for,
+// or report, is repeated anyway.
+func ofContest(k election.MessageKind) bool {
+	switch k {
+	case election.Probe, election.ProbeReply, election.Resign, election.Handover, election.Members, election.GetMembers, election.Named:
+		return false
+	}
+	return !routine(k)
 }

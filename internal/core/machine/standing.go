@@ -20,18 +20,6 @@ type stance struct {
 	inheritance
 }
 
-// MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
-func (m *stance) MinEpoch() uint64 {
-	lowest := uint64(0)
-	for _, e := range [...]uint64{m.tenure.Held().Epoch, m.tenure.Next().Epoch, m.tenure.Base(), m.disk.OnDisk().Epoch, m.disk.Writing().Epoch,
-		m.seen.Highest(), m.seen.Asked(), m.seen.Held(), m.resigned} {
-		if e > 0 && (lowest == 0 || e < lowest) {
-			lowest = e
-		}
-	}
-	return lowest
-}
-
 // What follows keeps a cluster from being founded by accident: of three machines that do not reach
 // each other yet, each would lead a cluster of its own.
 
