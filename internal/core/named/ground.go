@@ -56,47 +56,47 @@ func newGround(own core, c machine.Config, partBytes int) *ground {
 
 // settles is how long a new coordinator waits for what is held under an earlier coordinator: the
 // times of the earlier coordinator may differ.
-func (c *ground) settles() time.Duration {
-	if e, ok := c.core.(interface{ Earlier() time.Duration }); ok {
-		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
+func (g *ground) settles() time.Duration {
+	if e, ok := g.core.(interface{ Earlier() time.Duration }); ok {
+		return max(g.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
 	}
-	return c.wait
+	return g.wait
 }
 
-func (c *ground) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
+func (g *ground) passed(at time.Time) bool { return !at.IsZero() && !g.now.Before(at) }
 
 // flushSoon schedules the sending of what has changed: at once if nothing was sent recently,
 // else with what comes meanwhile.
-func (c *ground) flushSoon() {
-	if c.flushAt.IsZero() {
-		c.flushAt = c.now
-		if next := c.flushed.Add(c.timing.Heartbeat / 20); next.After(c.now) {
-			c.flushAt = next
+func (g *ground) flushSoon() {
+	if g.flushAt.IsZero() {
+		g.flushAt = g.now
+		if next := g.flushed.Add(g.timing.Heartbeat / 20); next.After(g.now) {
+			g.flushAt = next
 		}
 	}
 }
 
 // stamp is this member's own time; never 0.
-func (c *ground) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
+func (g *ground) stamp() int64 { return int64(g.now.Sub(g.origin)) + 1 }
 
 // send sends a frame of the present coordinator's time. A member that was removed meanwhile
 // cannot be reached any more.
-func (c *ground) send(to election.ID, f *frame) {
-	if !c.Knows(to) {
+func (g *ground) send(to election.ID, f *frame) {
+	if !g.Knows(to) {
 		return
 	}
-	c.out = append(c.out, election.Action{Kind: election.Send, To: to, Message: &election.Message{
-		Kind: election.Named, Election: c.election, From: c.self, To: to, Token: c.view, Highest: c.Highest(), Data: f.encode()}})
+	g.out = append(g.out, election.Action{Kind: election.Send, To: to, Message: &election.Message{
+		Kind: election.Named, Election: g.election, From: g.self, To: to, Token: g.view, Highest: g.Highest(), Data: f.encode()}})
 }
 
-func (c *ground) note(what, name string, peer election.ID, t election.Token, why string) {
-	if c.trace != nil {
-		c.trace(election.Record{At: c.now, Member: c.self, Election: name, What: what, Peer: peer, Token: t, Why: why})
+func (g *ground) note(what, name string, peer election.ID, t election.Token, why string) {
+	if g.trace != nil {
+		g.trace(election.Record{At: g.now, Member: g.self, Election: name, What: what, Peer: peer, Token: t, Why: why})
 	}
 }
 
-func (c *ground) noteName(what, name string, id election.ID, epoch uint64, why string) {
-	c.note(what, name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
+func (g *ground) noteName(what, name string, id election.ID, epoch uint64, why string) {
+	g.note(what, name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
 }
 
 // same reports whether two tokens mean the same leadership. Its leader's priority may change

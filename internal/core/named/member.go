@@ -52,9 +52,9 @@ func (m *member) reset() {
 }
 
 // Leads is the token under which this member leads a name now; zero: it does not.
-func (c *member) Leads(name string) (election.Token, int) {
-	if h := c.holds[name]; h != nil && !h.over {
-		return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}, h.seat
+func (m *member) Leads(name string) (election.Token, int) {
+	if h := m.holds[name]; h != nil && !h.over {
+		return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: m.self}}, h.seat
 	}
 	return election.Token{}, 0
 }
@@ -73,102 +73,102 @@ func (m *member) Vouched(name string) time.Time {
 
 // Lease is how long a lead lasts from when it was confirmed, if a successor waits for its end;
 // 0: none does.
-func (c *member) Lease() time.Duration {
-	if !c.leased {
+func (m *member) Lease() time.Duration {
+	if !m.leased {
 		return 0
 	}
-	return c.hold
+	return m.hold
 }
 
 // touch marks a name as to be reported to the coordinator.
-func (c *member) touch(name string) {
-	c.dirty[name] = c.dirty[name] // it is in the map from now on
-	c.flushSoon()
+func (m *member) touch(name string) {
+	m.dirty[name] = m.dirty[name] // it is in the map from now on
+	m.flushSoon()
 }
 
 // expire ends what lasts no longer.
-func (c *member) expire() {
-	if c.now.Before(c.until) {
+func (m *member) expire() {
+	if m.now.Before(m.until) {
 		return
 	}
-	for _, h := range c.holds {
+	for _, h := range m.holds {
 		h.lapsed = true
 	}
-	if c.leading == 0 {
+	if m.leading == 0 {
 		return
 	}
 	cause := election.CauseSilent
-	if c.now.Sub(c.last) > c.timing.Bears() {
+	if m.now.Sub(m.last) > m.timing.Bears() {
 		cause = election.CauseStalled
 	}
-	c.loseAll(cause)
+	m.loseAll(cause)
 }
 
-func (c *member) loseAll(cause election.Cause) {
-	for _, name := range slices.Sorted(maps.Keys(c.holds)) {
-		c.lose(name, c.holds[name], cause)
+func (m *member) loseAll(cause election.Cause) {
+	for _, name := range slices.Sorted(maps.Keys(m.holds)) {
+		m.lose(name, m.holds[name], cause)
 	}
 }
 
 // lose ends a lead at once as this member sees it, and as the coordinator sees it when the work
 // has stopped.
-func (c *member) lose(name string, h *hold, cause election.Cause) {
+func (m *member) lose(name string, h *hold, cause election.Cause) {
 	if h.over {
 		return
 	}
 	h.over = true
-	c.leading--
-	c.show(c.at(key{name, h.seat}), cause)
+	m.leading--
+	m.show(m.at(key{name, h.seat}), cause)
 	if !h.working {
-		c.gaveUp(name, h)
+		m.gaveUp(name, h)
 		return
 	}
-	c.touch(name)
+	m.touch(name)
 }
 
 // gaveUp: nothing of a lead runs any more.
-func (c *member) gaveUp(name string, h *hold) {
-	delete(c.holds, name)
-	c.spend(name, h.epoch, h.resigns)
+func (m *member) gaveUp(name string, h *hold) {
+	delete(m.holds, name)
+	m.spend(name, h.epoch, h.resigns)
 }
 
 // spend remembers an epoch under which this member does not lead any more.
-func (c *member) spend(name string, epoch uint64, resigned bool) {
-	c.spent[name] = max(c.spent[name], epoch)
-	c.dirty[name] = c.dirty[name] || resigned
-	c.flushSoon()
+func (m *member) spend(name string, epoch uint64, resigned bool) {
+	m.spent[name] = max(m.spent[name], epoch)
+	m.dirty[name] = m.dirty[name] || resigned
+	m.flushSoon()
 }
 
 // vouched takes in an echo: what this member leads lasts from when that stamp left.
-func (c *member) vouched(echo int64) {
-	if echo <= c.vouch || echo > c.stamp() {
+func (m *member) vouched(echo int64) {
+	if echo <= m.vouch || echo > m.stamp() {
 		return
 	}
-	c.vouch = echo
-	if until := c.origin.Add(time.Duration(echo-1) + c.hold); until.After(c.until) {
-		c.until = until
+	m.vouch = echo
+	if until := m.origin.Add(time.Duration(echo-1) + m.hold); until.After(m.until) {
+		m.until = until
 	}
 }
 
 // checkFit finds out whether this member may lead, and reports whether that has changed. If it may
 // not, it resigns what it leads.
-func (c *member) checkFit() (changed bool) {
+func (m *member) checkFit() (changed bool) {
 	fit := false
-	switch c.Standing() {
+	switch m.Standing() {
 	case election.IneligibleObserver, election.IneligibleUnhealthy, election.LastResort, election.IneligibleClosing, election.IneligibleGone, election.IneligibleJoining:
 	default:
 		fit = true
 	}
-	if fit == c.fit {
+	if fit == m.fit {
 		return false
 	}
-	c.fit = fit
+	m.fit = fit
 	if !fit {
-		c.loseAll(election.CauseResigned)
+		m.loseAll(election.CauseResigned)
 	}
-	c.flushSoon()
-	if c.view.Defined() && c.view.Leader.ID != c.self && len(c.campaigns) > 0 {
-		c.touch(slices.Min(slices.Collect(maps.Keys(c.campaigns)))) // a report has it; the first name, so that a seed gives the same run
+	m.flushSoon()
+	if m.view.Defined() && m.view.Leader.ID != m.self && len(m.campaigns) > 0 {
+		m.touch(slices.Min(slices.Collect(maps.Keys(m.campaigns)))) // a report has it; the first name, so that a seed gives the same run
 	}
 	return true
 }
@@ -208,32 +208,32 @@ func (m *member) claimsOf(names map[string]bool) []claim {
 }
 
 // reportAll sends the coordinator a full report, and repeats it until it answers.
-func (c *member) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(nil)) }
+func (m *member) reportAll() { m.tellAll(frame{Op: opReport}, m.claimsOf(nil)) }
 
-func (c *member) tellAll(f frame, claims []claim) {
-	c.retries = min(c.retries+1, 5)
-	c.retryAt = c.now.Add(c.timing.T() << (c.retries - 1))
-	c.reported++
-	list := parts(claims, c.partBytes, claimSize)
-	f.Stamp, f.Version, f.Whole, f.Parts, f.Digest, f.Incarnation, f.Fit = c.stamp(), c.reported, true, len(list), c.digest, c.incarnation, c.fit
+func (m *member) tellAll(f frame, claims []claim) {
+	m.retries = min(m.retries+1, 5)
+	m.retryAt = m.now.Add(m.timing.T() << (m.retries - 1))
+	m.reported++
+	list := parts(claims, m.partBytes, claimSize)
+	f.Stamp, f.Version, f.Whole, f.Parts, f.Digest, f.Incarnation, f.Fit = m.stamp(), m.reported, true, len(list), m.digest, m.incarnation, m.fit
 	for i, p := range list {
-		f.Part, f.Claims, f.Raise = i, p, c.raises(p)
-		c.send(c.view.Leader.ID, &f)
+		f.Part, f.Claims, f.Raise = i, p, m.raises(p)
+		m.send(m.view.Leader.ID, &f)
 	}
-	c.allTold()
+	m.allTold()
 }
 
 // report sends the coordinator what has changed.
-func (c *member) report() {
-	if len(c.dirty) == 0 || c.reported == 0 {
+func (m *member) report() {
+	if len(m.dirty) == 0 || m.reported == 0 {
 		return // the full report has it, to the next coordinator if there is none
 	}
-	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
-		c.reported++
-		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
-			Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
+	for _, p := range parts(m.claimsOf(m.dirty), m.partBytes, claimSize) {
+		m.reported++
+		m.send(m.view.Leader.ID, &frame{Op: opReport, Stamp: m.stamp(), Base: m.reported - 1, Version: m.reported,
+			Incarnation: m.incarnation, Fit: m.fit, Claims: p, Raise: m.raises(p)})
 	}
-	c.allTold()
+	m.allTold()
 }
 
 // allTold records that nothing is left to report.
@@ -242,24 +242,24 @@ func (m *member) allTold() {
 }
 
 // ask requests all from the coordinator, at most once in two heartbeats.
-func (c *member) ask() {
-	if c.askedAt != 0 && c.stamp()-c.askedAt < int64(2*c.timing.Heartbeat) {
+func (m *member) ask() {
+	if m.askedAt != 0 && m.stamp()-m.askedAt < int64(2*m.timing.Heartbeat) {
 		return
 	}
-	c.askedAt = c.stamp()
-	c.send(c.view.Leader.ID, &frame{Op: opAsk, Stamp: c.stamp()})
+	m.askedAt = m.stamp()
+	m.send(m.view.Leader.ID, &frame{Op: opAsk, Stamp: m.stamp()})
 }
 
 // informClosed informs all members when this process closes and leads nothing any more: it may end
 // before there is a coordinator that it could report that to.
-func (c *member) informClosed() {
-	if !c.closes || !c.leased || len(c.holds) > 0 || len(c.spent) == 0 {
+func (m *member) informClosed() {
+	if !m.closes || !m.leased || len(m.holds) > 0 || len(m.spent) == 0 {
 		return
 	}
-	c.closes = false
-	for _, m := range c.Members() {
-		if m.ID != c.self {
-			c.send(m.ID, &frame{Op: opClosed, Incarnation: c.incarnation})
+	m.closes = false
+	for _, other := range m.Members() {
+		if other.ID != m.self {
+			m.send(other.ID, &frame{Op: opClosed, Incarnation: m.incarnation})
 		}
 	}
 }
@@ -270,13 +270,13 @@ func (c *member) informClosed() {
 // A compact report is of what both have alike. If the digests agree, both have the same
 // assignments. For most names the member then only confirms them: it leads what it was assigned
 // and nothing else, and is a candidate. Ten thousand names take as many bytes as ten.
-func (c *member) reportAnew() {
-	like, unlike := c.inFewWords()
+func (m *member) reportAnew() {
+	like, unlike := m.inFewWords()
 	if like == nil {
-		c.reportAll()
+		m.reportAll()
 		return
 	}
-	c.tellAll(frame{Op: opAlike, Alike: like}, c.claimsOf(unlike))
+	m.tellAll(frame{Op: opAlike, Alike: like}, m.claimsOf(unlike))
 }
 
 // inFewWords returns the default candidacy of most names, and the names that need claims; nil:
