@@ -19,8 +19,7 @@
 //     roster, meta and reaper
 //   - stance (standing.go): why this member is a candidate, or is not
 //   - mail (sending.go): what every message carries, the way it goes, and again what may be lost
-//   - inquiry (claim.go): the questions to other members about a leader
-//   - claimant (claim.go): every condition of a claim
+//   - claimant (claim.go, discovery.go): every condition of a claim, and the questions about a leader
 //   - elector (leadership.go, handover.go): accepts, saves, ends and hands over leaderships, and steps
 //     the algorithm
 //   - watcher (detector.go, relay.go): which members live

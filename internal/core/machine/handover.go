@@ -54,7 +54,7 @@ func (m *elector) release() {
 		heir = election.None
 	}
 	m.others(func(i int, peer *member) {
-		if m.reaches(i, m.now) || peer.dialing || m.noLinks && !peer.down { // what announced it may be on its way behind a dial
+		if m.reaches(i, m.now) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
 			m.send(i, &election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""})
 		}
 	})

@@ -209,7 +209,7 @@ func (m *crew) Admit(now time.Time, peer election.Rank, incarnation uint64) erro
 		if e, _ := m.Entry(peer.ID); e.Departure == election.Removed {
 			return election.ErrRemoved
 		}
-		if m.joins && len(m.members) == 1 && !m.tenure.Live() {
+		if m.cfg.Joins && len(m.members) == 1 && !m.tenure.Live() {
 			return election.ErrJoining // it has no list by which to refuse a member, nor a cluster of its own
 		}
 		return election.ErrNotMember
@@ -244,7 +244,7 @@ func (m *crew) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 // it is the process that stayed. If it was this process that did not listen, an existing link is
 // enough.
 func (m *crew) lives(peer *member, now time.Time) bool {
-	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && !m.noLinks && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
+	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && !m.cfg.NoDetector && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
 }
 
 // hearsay reports whether a member's leadership is known only indirectly: it may be that of a newer

@@ -80,10 +80,10 @@ type roll struct {
 	me      int           // of this member in members
 	states  states.Report // of what is known of the members, for heartbeats
 
-	self    election.ID
-	timing  election.Timing
-	joins   bool // members have admitted this member
-	noLinks bool // there is neither a detector nor a link
+	self       election.ID
+	timing     election.Timing
+	joins      bool // members have admitted this member
+	noDetector bool // nor are there links
 }
 
 // What follows has how long an answer may take. An existing link carries a message and its answer in
@@ -96,7 +96,7 @@ func (r *roll) answerTime(i int, now time.Time) time.Duration {
 	if _, ok := r.relayTo(i, now); ok {
 		return r.timing.DialTime() + 4*r.timing.TMax // by a relay, whose link may have to be made
 	}
-	if r.members[i].link || r.noLinks {
+	if r.members[i].link || r.noDetector {
 		return 2 * r.timing.TMax
 	}
 	return r.timing.DialTime() + 2*r.timing.TMax
@@ -221,7 +221,7 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		r.statesChanged()
 	}
 	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
-	peer.saidAt, peer.leads, peer.draining = now, msg.Leads && !r.noLinks, msg.Draining && !r.noLinks
+	peer.saidAt, peer.leads, peer.draining = now, msg.Leads && !r.noDetector, msg.Draining && !r.noDetector
 	return true
 }
 
@@ -301,7 +301,7 @@ func (r *roll) enlist(c Config) (gone []election.Member) {
 	if c.Self.Priority != 0 && !c.Joins {
 		own.Version, own.Fixed = 1, true // no configuration has it: all are to learn of it
 	}
-	r.self, r.timing, r.joins, r.noLinks = c.Self.ID, c.Timing, c.Joins, c.NoDetector
+	r.self, r.timing, r.joins, r.noDetector = c.Self.ID, c.Timing, c.Joins, c.NoDetector
 	r.roster = roster.New(own, c.State.Members, c.Members)
 	r.members = make([]member, 0, len(r.roster.All()))
 	for _, e := range r.roster.All() {

@@ -271,8 +271,8 @@ func (m *mail) fill(to election.ID, msg *election.Message) *election.Message {
 // saysNow gives a message what every message carries of its sender, as it is now.
 func (m *mail) saysNow(msg *election.Message) {
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.Standing(), m.roster.Digest(), m.tenure.Draining()
-	msg.Process = 0 // it may be a copy of a received message, which an algorithm passes on
-	if !m.noLinks { // else messages have one way
+	msg.Process = 0        // it may be a copy of a received message, which an algorithm passes on
+	if !m.cfg.NoDetector { // else messages have one way
 		msg.Leads = m.tenure.Leading()
 		msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
 	}
@@ -302,7 +302,7 @@ func (m *mail) postAgain(to int, msg *election.Message, first time.Time) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
-	if !m.noLinks {
+	if !m.cfg.NoDetector {
 		m.overLink(to, msg, first)
 	}
 	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})

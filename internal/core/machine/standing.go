@@ -13,7 +13,6 @@ import (
 type stance struct {
 	crew
 	standing
-	founding
 	handover
 	refusals
 	discovery
@@ -22,11 +21,6 @@ type stance struct {
 
 // What follows keeps a cluster from being founded by accident: of three machines that do not reach
 // each other yet, each would lead a cluster of its own.
-
-// founding is whether this member may be the first leader that there is.
-type founding struct {
-	unfounded bool // it may not, yet
-}
 
 // founds reports whether this member may be the first leader that there is: no, while it knows of
 // no leadership, in this life or an earlier life, and knows too few members.
@@ -155,6 +149,7 @@ type standing struct {
 	reported report               // what it last reported of itself
 	changes  uint64               // how often that has changed
 
+	unfounded  bool      // it may not be the first leader that there is, yet
 	closing    bool      // its process is about to end
 	unhealthy  bool      // its own check has failed
 	lastResort bool      // it is a candidate all the same: no healthy member leads, nor is in reach
