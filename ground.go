@@ -212,7 +212,7 @@ func (g *ground) prolong() { g.lasting.Store(int64(g.lasts())) }
 // lasts is until when, on the node's clock, its leadership lasts if the loop does
 // nothing more.
 func (g *ground) lasts() time.Duration {
-	if h, ok := g.machine.(interface{ Lease() (time.Time, bool) }); ok { // it is in force until a known time
+	if h, ok := g.machine.(machine.Leaser); ok { // it is in force until a known time
 		until, leads := h.Lease()
 		if !leads {
 			return 0

@@ -369,7 +369,7 @@ func (n *Node) Lease(ctx context.Context) (l Lease, err error) {
 	}
 	l.Left, err = ask(ctx, &n.calls, func() (left time.Duration) {
 		// past their end, too, while the work of its leaderships stops
-		if c, ok := n.machine.(interface{ Guard() time.Time }); ok && !c.Guard().IsZero() {
+		if c, ok := n.machine.(machine.Leaser); ok && !c.Guard().IsZero() {
 			left = c.Guard().Sub(n.now())
 		}
 		return left

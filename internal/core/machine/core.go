@@ -68,6 +68,17 @@ type Core interface {
 	AdmitJoin(now time.Time, e election.Member, incarnation uint64) error    // whether a newcomer may join through it
 }
 
+// Leaser is a Core with leaderships that are leases: they are in force until a known time.
+type Leaser interface {
+	// Lease is until when this member's leadership is in force, if it leads.
+	Lease() (until time.Time, leads bool)
+	// Guard is until when work of its leaderships may run, also while that stops; zero: none may.
+	Guard() time.Time
+	// Earlier is the longest T under which a member may still hold something for an earlier leader;
+	// 0: no longer than its own.
+	Earlier() time.Duration
+}
+
 // CoreMaker is an [election.Algorithm] with a Core of its own, if it keeps its epochs, its members
 // or its disk differently from a Machine. Its Step is never called.
 type CoreMaker interface {

@@ -26,12 +26,12 @@ type ground struct {
 	taking  *election.Message // what is being taken in
 	byRelay bool              // it has come by a relay
 
-	alarms      alarm.Alarms
-	detector    detector.Detector
-	tenure      tenure.Tenure
-	seen        epoch.Seen
-	disk        epoch.Disk
-	maintenance pause.Pause
+	alarms   alarm.Alarms
+	detector detector.Detector
+	tenure   tenure.Tenure
+	seen     epoch.Seen
+	disk     epoch.Disk
+	pause    pause.Pause
 }
 
 // mayBeAnswered returns which kinds of messages a ProbeReply may answer. The sender of such a
@@ -173,7 +173,7 @@ func routine(k election.MessageKind) bool {
 
 // Paused returns when a pause ends, zero without a pause, and the member that keeps leadership until
 // then.
-func (m *ground) Paused() (time.Time, election.ID) { return m.maintenance.Until(m.now) }
+func (m *ground) Paused() (time.Time, election.ID) { return m.pause.Until(m.now) }
 
 // bears adds to a trace how long silence is tolerated.
 func bears(t election.Timing) string {

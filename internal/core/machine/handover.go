@@ -24,7 +24,7 @@ func (m *elector) stepDown(why string) { m.giveUp(election.CauseResigned, why, "
 // may lead by then: we ask.
 func (m *elector) giveUp(cause election.Cause, why, doubts string) {
 	if m.place != onList {
-		m.maintenance.Hold(m.now, election.None) // the holder leaves the cluster
+		m.pause.Hold(m.now, election.None) // the holder leaves the cluster
 	}
 	next := m.phaseWithoutLeader()
 	if m.working || doubts == "" {
@@ -125,7 +125,7 @@ func (m *elector) handOver(from int, msg *election.Message) {
 		// Under way: it receives Resign when the work has stopped.
 	case !m.tenure.Leading() || msg.Token != m.tenure.Held():
 		m.replyToProbe(peer.ID)
-	case m.cfg.NoPreempt || m.maintenance.On(m.now) || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
+	case m.cfg.NoPreempt || m.pause.On(m.now) || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
 		m.note("refuses", peer.ID, m.tenure.Held(), "to hand over: it may not preempt")
 	default:
 		m.stepDown("it hands over to " + string(peer.ID))
@@ -198,7 +198,7 @@ func (m *elector) resign() {
 	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {
 		return // nothing to give up
 	}
-	m.maintenance.Hold(m.now, election.None)
+	m.pause.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.note("resigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
 }
@@ -224,7 +224,7 @@ func (m *elector) review() {
 	was := m.reviewed(is)
 	switch {
 	case m.tenure.Leading():
-		if is == election.IneligibleUnsaved || is == election.IneligibleUnhealthy && m.maintenance.On(m.now) {
+		if is == election.IneligibleUnsaved || is == election.IneligibleUnhealthy && m.pause.On(m.now) {
 			is = m.barred() // it leads on
 		}
 		if is != election.Eligible {
@@ -310,7 +310,7 @@ func (m *elector) transfer(to election.ID) {
 	if to == m.cfg.Self.ID {
 		return
 	}
-	m.maintenance.Hold(m.now, election.None)
+	m.pause.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.bequeath(to, m.tenure.Held())
 	m.note("transfers", to, m.tenure.Held(), "it was asked to")
@@ -319,7 +319,7 @@ func (m *elector) transfer(to election.ID) {
 
 // watchPause notes that a pause has begun or ended, and wakes at its end.
 func (m *elector) watchPause() {
-	turned, ends := m.maintenance.Turned(m.now)
+	turned, ends := m.pause.Turned(m.now)
 	switch {
 	case turned && ends.IsZero():
 		m.note("resumes", m.cfg.Self.ID, m.tenure.Held(), "the pause has ended")

@@ -63,7 +63,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.watchPause()
 	m.review()
 	if m.tenure.Leading() {
-		m.maintenance.Hold(m.now, m.cfg.Self.ID)
+		m.pause.Hold(m.now, m.cfg.Self.ID)
 	}
 	m.endPoll()
 	m.resumeContest()
@@ -166,7 +166,7 @@ func (m *Machine) handleMembership(ev *election.Event) {
 			m.spreadMeta(m.metas.Own())
 		}
 	case election.Pausing:
-		m.maintenance.Set(m.now, ev.Age, m.View().Leader.ID)
+		m.pause.Set(m.now, ev.Age, m.View().Leader.ID)
 		if m.tenure.Leaderless() {
 			m.discover("a user has set or ended a pause")
 		}
@@ -234,7 +234,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 			m.reconsider()
 		}
 	}
-	m.maintenance.Receive(m.now, msg.Pause)
+	m.pause.Receive(m.now, msg.Pause)
 	m.seen.Receive(msg.Token.Epoch, msg.Highest)
 	if leads, ok := m.index[msg.Token.Leader.ID]; ok && m.members[leads].proof.refutedBy(msg, m.now) {
 		m.refute(leads)

@@ -276,7 +276,7 @@ func (m *mail) saysNow(msg *election.Message) {
 		msg.Leads = m.tenure.Leading()
 		msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
 	}
-	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
+	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.pause.Report(m.now)
 	if msg.Cause = ""; msg.Token == m.tenure.Held() && m.tenure.Mine(msg.Token) && !m.tenure.Live() && m.tenure.Ended() != election.CauseResigned {
 		msg.Cause = m.tenure.Ended()
 	}

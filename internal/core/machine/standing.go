@@ -212,7 +212,7 @@ func (m *stance) barred() election.Eligibility {
 		return election.IneligibleJoining
 	case m.unfounded:
 		return election.IneligibleUnfounded
-	case m.maintenance.Bars(m.now, m.cfg.Self.ID, m.Knows) && !m.tenure.Leading():
+	case m.pause.Bars(m.now, m.cfg.Self.ID, m.Knows) && !m.tenure.Leading():
 		return election.IneligiblePaused
 	case m.tooFew():
 		return election.IneligibleFew

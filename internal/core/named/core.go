@@ -171,7 +171,7 @@ func (c *Core) coordinator() election.Token {
 	if m, ok := c.Core.(interface{ LeadsUntilItsWorkStops() bool }); ok && m.LeadsUntilItsWorkStops() {
 		return c.office.token
 	}
-	if l, ok := c.Core.(interface{ Guard() time.Time }); ok && c.now.Before(l.Guard()) {
+	if l, ok := c.Core.(machine.Leaser); ok && c.now.Before(l.Guard()) {
 		return c.office.token
 	}
 	return election.Token{}

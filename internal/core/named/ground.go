@@ -57,7 +57,7 @@ func newGround(own core, c machine.Config, partBytes int) *ground {
 // settles is how long a new coordinator waits for what is held under an earlier coordinator: the
 // times of the earlier coordinator may differ.
 func (g *ground) settles() time.Duration {
-	if e, ok := g.core.(interface{ Earlier() time.Duration }); ok {
+	if e, ok := g.core.(machine.Leaser); ok {
 		return max(g.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
 	}
 	return g.wait
