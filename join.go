@@ -13,6 +13,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/newcomer"
 	"github.com/batuta-dev/batuta/internal/net/discovery"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
@@ -20,7 +21,7 @@ import (
 // joiner has the cluster admit this member, and goes on asking until it has.
 type joiner struct {
 	*links
-	newcomer  machine.Newcomer                // what asking has brought
+	newcomer  newcomer.Newcomer               // what asking has brought
 	refused   string                          // why a member that it joins through refuses it, until a user fixes that; "": none does
 	rejoin    chan struct{}                   // all addresses through which it joins are to be asked again
 	returning bool                            // a member is being asked to admit this member again
@@ -32,7 +33,7 @@ type joiner struct {
 const findAgain = 5 * time.Second
 
 // join asks every address of Config.Join to be let into the cluster, round after round,
-// until each has answered; what the answers mean is [machine.Newcomer]'s. It asks them
+// until each has answered; what the answers mean is [newcomer.Newcomer]'s. It asks them
 // all once more when the Machine has it that this member must join again.
 func (j *joiner) join(ctx context.Context) {
 	var answered []string
@@ -111,11 +112,11 @@ func (j *joiner) letIn(asked []string, answers []*transport.Answer) (heard []str
 }
 
 // admission is the content of an answer to a newcomer, nil if it refuses.
-func admission(a *transport.Answer) *machine.Admission {
+func admission(a *transport.Answer) *newcomer.Admission {
 	if !a.Admitted {
 		return nil
 	}
-	return &machine.Admission{List: a.List, Token: a.Token, Age: a.Age}
+	return &newcomer.Admission{List: a.List, Token: a.Token, Age: a.Age}
 }
 
 // refusal is the member that has refused a newcomer, and the reason.
@@ -340,7 +341,7 @@ func (l *links) locate(ctx context.Context, addrs []string) bool {
 func (l *links) keepLocating(ctx context.Context) {
 	for !l.locate(ctx, l.contacts(ctx)) {
 		select {
-		case <-time.After(machine.JoinBackoff):
+		case <-time.After(newcomer.Backoff):
 		case <-ctx.Done():
 			return
 		}

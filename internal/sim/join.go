@@ -5,26 +5,26 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/newcomer"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// joining is how a process asks to be admitted to a cluster: the decisions of [machine.Newcomer]
+// joining is how a process asks to be admitted to a cluster: the decisions of [newcomer.Newcomer]
 // over the lab's network.
 type joining struct {
 	through []int // slots of the members it asks; none: it has its list from a configuration
 	left    []int // those of them that have not answered
 	asked   int   // answers awaited in this round
 	begunAt time.Duration
-	asks    machine.Newcomer // what the answers mean
-	met     bool             // a connection to a member was open in this life
-	paused  bool             // the next round is to come
-	back    []int            // slots of the members asked to let it return
+	asks    newcomer.Newcomer // what the answers mean
+	met     bool              // a connection to a member was open in this life
+	paused  bool              // the next round is to come
+	back    []int             // slots of the members asked to let it return
 }
 
 // admission is the answer of the member that admits a newcomer. In the newcomer's request, its
 // list is the newcomer's own entry.
-type admission = machine.Admission
+type admission = newcomer.Admission
 
 // askTime returns how long a newcomer waits for the connection and the answer on it.
 func askTime(t election.Timing) time.Duration { return 2*t.TMax + greetTime(t, true) }
@@ -32,7 +32,7 @@ func askTime(t election.Timing) time.Duration { return 2*t.TMax + greetTime(t, t
 // beginJoin starts the first round of a life.
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
-	p.asked, p.asks, p.met, p.paused = 0, machine.Newcomer{}, false, false
+	p.asked, p.asks, p.met, p.paused = 0, newcomer.Newcomer{}, false, false
 	w.askAround(p)
 }
 

@@ -27,6 +27,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/newcomer"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
@@ -144,7 +145,7 @@ func boundOf(s *scenario.Scenario) time.Duration {
 	bound := s.Setup.Bound()
 	if changesList(s) {
 		t := s.Setup.Filled().Timing
-		bound += machine.JoinBackoff + askTime(t) + 3*t.T()
+		bound += newcomer.Backoff + askTime(t) + 3*t.T()
 	}
 	if len(electionsOf(s)) > 0 {
 		bound += namedBound(s.Setup.Filled())

@@ -17,7 +17,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/codec", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/states", "internal/core/tenure", "internal/core/machine", "internal/core/named", "internal/nfc", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/draw", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/codec", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/newcomer", "internal/core/outbox", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/states", "internal/core/tenure", "internal/core/machine", "internal/core/named", "internal/nfc", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/draw", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"election/bully":        {"election"},
 	"election/ring":         {"election"},
 	"quorum":                {"election", "internal/core/attest", "internal/core/codec", "internal/core/epoch", "internal/core/machine", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/states"},
-	"":                      {"election", "internal/core/attest", "internal/core/machine", "internal/core/meta", "internal/core/named", "internal/net/discovery", "internal/net/network", "internal/net/security", "internal/net/transport", "internal/net/wire", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/eventlog", "internal/logqueue", "internal/overdue", "internal/clock"},
+	"":                      {"election", "internal/core/attest", "internal/core/machine", "internal/core/meta", "internal/core/named", "internal/core/newcomer", "internal/net/discovery", "internal/net/network", "internal/net/security", "internal/net/transport", "internal/net/wire", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/eventlog", "internal/logqueue", "internal/overdue", "internal/clock"},
 	"superpeer":             {"internal/eventlog", "internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
 	"clients/go/internal/*": {"clients/go"},
 	"compat/boss":           {"", "election", "internal/net/discovery", "internal/net/network", "internal/net/refusal"},
@@ -55,8 +55,10 @@ var mayImport = map[string][]string{
 	"internal/core/meta":            {"election"},
 	"internal/core/tenure":          {"election"},
 	"internal/core/roster":          {"election"},
+	"internal/core/newcomer":        {"election"},
+	"internal/core/outbox":          {"election"},
 	"internal/core/pause":           {"election"},
-	"internal/core/machine":         {"election", "internal/core/alarm", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/states", "internal/core/tenure"},
+	"internal/core/machine":         {"election", "internal/core/alarm", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/outbox", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/states", "internal/core/tenure"},
 	"internal/core/reaper":          {"election"},
 	"internal/core/states":          {"election"},
 	"internal/core/named":           {"election", "internal/core/machine", "internal/core/codec", "internal/core/tenure", "internal/nfc"},
@@ -120,7 +122,7 @@ var mayImport = map[string][]string{
 	"internal/sim/trace":       {"election", "internal/sim/scenario"},
 	"internal/sim/draw":        {"election", "internal/sim/scenario"},
 	"internal/sim/explore":     {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
-	"internal/sim":             {"election", "internal/core/attest/oath", "internal/core/machine", "internal/core/named", "internal/sim/*"},
+	"internal/sim":             {"election", "internal/core/attest/oath", "internal/core/machine", "internal/core/named", "internal/core/newcomer", "internal/sim/*"},
 	"superpeer/superpeertest":  {},
 	"internal/superpeer/lab":   {"internal/superpeer", "internal/superpeer/coordinate"},
 	"cmd/batuta/internal/live": {"superpeer", "internal/superpeer", "superpeer/superpeertest", "internal/superpeer/lab"},

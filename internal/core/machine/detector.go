@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/outbox"
 )
 
 // watcher finds out which members live, by their messages, relays and reports.
@@ -83,7 +84,7 @@ func (m *watcher) ping() {
 func (m *watcher) hear(i int) {
 	m.detector.Receive(m.now)
 	m.members[i].heard = m.now
-	m.members[i].heardAnything()
+	m.members[i].Received()
 	m.markUp(i)
 }
 
@@ -329,8 +330,8 @@ func (m *watcher) linkDown(id election.ID) {
 	peer.link, peer.anew = false, true
 	peer.redial = m.now
 	m.alarms.Wake(peer.redial)
-	lost := peer.unconfirmed
-	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
+	lost := peer.Unconfirmed
+	if peer.awaited && !slices.ContainsFunc(lost, outbox.IsQuestion) {
 		m.probe(i) // it received something older, or sent something newer, and the question may be lost
 	}
 	m.repeat(i, lost)

@@ -11,22 +11,25 @@
 //
 // [Machine.Step] dispatches an event to the part that it is for. A Machine is in one
 // [tenure.Phase] at a time, by a table of moves. It is a stack of parts: each holds the part below
-// by value and calls it, and cannot reach a part above. From the lowest:
+// by value and calls it, and cannot reach a part above. From the top:
 //
-//   - ground: the configuration, the time, the actions of a Step, and the packages alarm, detector,
-//     epoch, tenure and pause
-//   - crew (members.go, links.go): what is known of each member, and the connections; the packages
-//     roster, meta and reaper
-//   - stance (standing.go): why this member is a candidate, or is not
-//   - mail (sending.go): what every message carries, the way it goes, and again what may be lost
-//   - claimant (claim.go, discovery.go): every condition of a claim, and the questions about a leader
+//   - Machine (machine.go): events, messages, timers, and the state for an exhaustive search
+//   - listing (membership.go): changes of the member list, and two processes of one id
+//   - watcher (detector.go, relay.go): which members live
 //   - elector (leadership.go, handover.go): accepts, saves, ends and hands over leaderships, and steps
 //     the algorithm
-//   - watcher (detector.go, relay.go): which members live
-//   - listing (membership.go): changes of the member list, and two processes of one id
-//   - Machine: events, messages, timers, and the state for an exhaustive search
+//   - claimant (claim.go, discovery.go): every condition of a claim, and the questions about a leader
+//   - mail (sending.go): what every message carries, and the way it goes
+//   - stance (standing.go): why this member is a candidate, or is not
+//   - crew (members.go, links.go): what is known of each member, and the connections; the packages
+//     roster, outbox, meta and reaper
+//   - ground (ground.go): the configuration, the time, the actions of a Step, and the packages alarm,
+//     detector, epoch, tenure and pause
 //
-// The algorithm sees the elector, and nothing above it. Beside the stack are
-// newcomer.go, which asks to be let in before there is a Machine, and core.go, for an algorithm that
-// cannot live inside one.
+// The algorithm sees the elector, and nothing above it. Besides the stack there is core.go, for an
+// algorithm that cannot live inside a Machine. Package newcomer asks to be admitted before there is
+// one.
+//
+// Some names are older than docs/glossary.md: a beat is a heartbeat, to vouch is to confirm, the heir
+// is the transfer target, a member that stands is a candidate, and a contest is an election.
 package machine

@@ -8,6 +8,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/meta"
+	"github.com/batuta-dev/batuta/internal/core/outbox"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 	"github.com/batuta-dev/batuta/internal/core/side"
 )
@@ -258,7 +259,7 @@ func (m *crew) hangUp(i int) {
 	peer := &m.members[i]
 	m.do(election.Action{Kind: election.Hangup, To: peer.ID})
 	peer.link, peer.anew, peer.redial = false, false, m.now
-	peer.loses(needsProof)
+	peer.Loses(outbox.NeedsProof)
 }
 
 // lasting reports whether the far end keeps the link to a member for as long as silence is
@@ -274,10 +275,10 @@ func (m *crew) lasting(peer *member) bool {
 func (m *crew) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
 	if m.lasting(peer) || m.watched == peer.ID {
-		return m.detector.Excuse(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
+		return m.detector.Excuse(later(peer.heard, peer.Pending).Add(m.cfg.Timing.Bears() + 1))
 	}
-	answered := peer.comes.Add(t)
-	if most := peer.pending.Add(2 * t); answered.After(most) {
+	answered := peer.Comes.Add(t)
+	if most := peer.Pending.Add(2 * t); answered.After(most) {
 		answered = most
 	}
 	return m.detector.Excuse(later(answered, peer.heard.Add(t)).Add(1))

@@ -2,12 +2,14 @@ package machine
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/detector"
 	"github.com/batuta-dev/batuta/internal/core/epoch"
 	"github.com/batuta-dev/batuta/internal/core/meta"
+	"github.com/batuta-dev/batuta/internal/core/outbox"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
@@ -219,7 +221,7 @@ func (m *Machine) receive(msg *election.Message) {
 	}
 	m.hear(i)
 	if msg.Kind == election.Pong {
-		m.members[i].confirms(m.origin.Add(time.Duration(msg.Stamp)))
+		m.members[i].Confirms(m.origin.Add(time.Duration(msg.Stamp)))
 	}
 	m.compareLists(i, msg)
 	m.heed(i, msg)
@@ -334,16 +336,16 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	peer := &m.members[i]
 	peer.processIs(incarnation)
 	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
-	lost := peer.which(isLost)
-	if peer.link && !peer.pending.IsZero() && m.now.Sub(peer.pending) > 2*m.cfg.Timing.TMax {
-		lost = peer.unconfirmed // a second connection: the old connection was broken, it seems
+	lost := peer.Which(outbox.IsLost)
+	if peer.link && !peer.Pending.IsZero() && m.now.Sub(peer.Pending) > 2*m.cfg.Timing.TMax {
+		lost = peer.Unconfirmed // a second connection: the old connection was broken, it seems
 	}
 	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
 	peer.pingers, peer.wants = nil, nil
-	pending := peer.pending
+	pending := peer.Pending
 	m.hear(i)
-	if peer.comes.After(m.now) {
-		peer.pending = pending // what goes with our own dial is still on its way
+	if peer.Comes.After(m.now) {
+		peer.Pending = pending // what goes with our own dial is still on its way
 	}
 	if m.tenure.LedBy(m.members[i].ID) {
 		m.detector.Greet(m.now)
@@ -382,13 +384,13 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
 	peer.dialing, peer.anew, peer.missed = false, false, m.now
 	if peer.link {
-		m.repeat(i, peer.which(needsProof)) // it reached us meanwhile, but what went with our dial is lost
+		m.repeat(i, peer.Which(outbox.NeedsProof)) // it reached us meanwhile, but what went with our dial is lost
 		if peer.awaited && again {
 			m.probe(i)
 		}
 		return
 	}
-	peer.dialLost(m.now, m.farT())
+	peer.DialLost(m.now, m.farT())
 	if why != nil || peer.refusal != election.ErrNotMember || !m.tenure.Live() || m.tenure.Leading() {
 		m.refuses(i, why) // a follower goes on to dial a member that refused it, and is refused while that one is away
 	}
@@ -542,3 +544,79 @@ func (m *Machine) runDue() {
 		m.wakeForDetector()
 	}
 }
+
+// What follows is what an exhaustive search needs of a Machine: an independent copy, the state that
+// decides what it does next, and the timers to fire.
+
+// Clone returns an independent copy of a Machine whose Algorithm is [Explorable], for exhaustive
+// search. The copy shares nothing that either may change; its trace goes where the original's goes.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.out, c.tenure = nil, m.tenure.Clone()
+	c.members = slices.Clone(m.members)
+	c.alarms, c.roster = m.alarms.Clone(), m.roster.Clone()
+	c.algorithm = m.algorithm.(election.Explorable).Clone()
+	return &c
+}
+
+// MinRound is the lowest round number that the Algorithm remembers, 0 for none.
+func (m *Machine) MinRound() uint64 { return m.algorithm.(election.Explorable).MinRound() }
+
+// AppendState appends all that decides the later behavior of a Machine without a detector, epochs
+// and rounds written relative to the bases. Two Machines of the same configuration that append the
+// same behave the same.
+func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
+	epoch := func(e uint64) { b = election.AppendRelative(b, e, baseEpoch) }
+	for _, t := range [...]election.Token{m.tenure.Held(), m.tenure.Next(), m.disk.OnDisk(), m.disk.Writing()} {
+		epoch(t.Epoch)
+		b = append(append(b, t.Leader.ID...), 0)
+	}
+	epoch(m.seen.Highest())
+	epoch(m.seen.Asked())
+	epoch(m.seen.Held())
+	epoch(m.tenure.Base())
+	epoch(m.resigned)
+	b = append(append(b, m.tenure.Ended()...), 0)
+	b = append(b, bits(m.tenure.Certain(), m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.tenure.Phase()), byte(m.mode))
+	b = append(append(append(append(b, m.doubts...), 0), m.stood...), 0)
+	for _, d := range m.departing {
+		b = append(append(b, d.id...), 0)
+	}
+	b = append(b, 0)
+	for i := range m.members {
+		peer := &m.members[i]
+		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn))
+		b = append(append(b, peer.eligibility...), 0)
+	}
+	names := m.Timers()
+	slices.Sort(names)
+	for _, name := range names {
+		b = append(append(b, name...), 0)
+	}
+	return m.algorithm.(election.Explorable).AppendState(append(b, 0), baseRound)
+}
+
+func bits(flags ...bool) (b byte) {
+	for i, f := range flags {
+		if f {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+// MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
+func (m *stance) MinEpoch() uint64 {
+	lowest := uint64(0)
+	for _, e := range [...]uint64{m.tenure.Held().Epoch, m.tenure.Next().Epoch, m.tenure.Base(), m.disk.OnDisk().Epoch, m.disk.Writing().Epoch,
+		m.seen.Highest(), m.seen.Asked(), m.seen.Held(), m.resigned} {
+		if e > 0 && (lowest == 0 || e < lowest) {
+			lowest = e
+		}
+	}
+	return lowest
+}
+
+// Timers names the timers that are armed, in the order they were set. A search
+// fires one by stepping the Machine with TimerFired.
+func (m *ground) Timers() []string { return m.alarms.Names() }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/outbox"
 	"github.com/batuta-dev/batuta/internal/core/roster"
 	"github.com/batuta-dev/batuta/internal/core/states"
 )
@@ -47,7 +48,7 @@ type member struct {
 	refusedAt  time.Time     // since when it does
 	version    uint64        // of the member states it has acknowledged
 
-	outbox
+	outbox.Outbox
 	relays
 
 	since    time.Time // when it was put on the list, in this life
@@ -267,7 +268,7 @@ func (r *roll) acquainted() int {
 // what is sent then is lost, so it goes over a new link. The last question keeps the far end from
 // that for T.
 func (peer *member) stale(now time.Time, timing election.Timing) bool {
-	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.used) > timing.T()-timing.TMax
+	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.Used) > timing.T()-timing.TMax
 }
 
 // linked reports whether a connection to any member is open.

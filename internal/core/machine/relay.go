@@ -14,7 +14,7 @@ func (m *watcher) unreached(i int) {
 		if peer.state != election.StateDown {
 			m.setState(i, election.StateUnreachable)
 		}
-		if peer.asked(m.cfg.Self.ID) || peer.awaited || m.shouldDial(i) {
+		if peer.Asked(m.cfg.Self.ID) || peer.awaited || m.shouldDial(i) {
 			m.pingIndirectly(i)
 		}
 	}

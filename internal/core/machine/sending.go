@@ -6,6 +6,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/meta"
+	"github.com/batuta-dev/batuta/internal/core/outbox"
 )
 
 // mail sends: what every message carries, the way it goes, and again where it may be lost.
@@ -231,12 +232,12 @@ func (m *mail) passLost(i int) {
 		return
 	}
 	peer := &m.members[i]
-	lost := peer.unconfirmed
-	peer.keep(func(s sent) bool { return !passes(s.msg.Kind) })
+	lost := peer.Unconfirmed
+	peer.Keep(func(s outbox.Sent) bool { return !passes(s.Message.Kind) })
 	for _, s := range lost {
-		if passes(s.msg.Kind) && (s.lost || !s.last.Before(peer.heard)) && m.now.Sub(s.first) <= 2*m.farT() {
-			m.pass(r, m.saidAgain(s.msg))
-			m.awaitsLonger(i, s.msg)
+		if passes(s.Message.Kind) && (s.Lost || !s.Last.Before(peer.heard)) && m.now.Sub(s.First) <= 2*m.farT() {
+			m.pass(r, m.saidAgain(s.Message))
+			m.awaitsLonger(i, s.Message)
 		}
 	}
 }
@@ -322,21 +323,21 @@ func (m *mail) overLink(to int, msg *election.Message, first time.Time) {
 		peer.dialing = true
 		comes = m.now.Add(m.cfg.Timing.DialTime())
 	}
-	peer.sends(msg, first, m.now, comes, peer.ID == m.watched && ofContest(msg.Kind))
+	peer.Sends(msg, first, m.now, comes, peer.ID == m.watched && ofContest(msg.Kind))
 }
 
 // repeat resends, in its order, what may have been lost. What needs proof is resent with every
 // connection that ends, the rest once.
-func (m *mail) repeat(i int, lost []sent) {
+func (m *mail) repeat(i int, lost []outbox.Sent) {
 	peer := &m.members[i]
-	peer.keep(func(s sent) bool {
-		return !slices.ContainsFunc(lost, func(l sent) bool { return l.msg == s.msg })
+	peer.Keep(func(s outbox.Sent) bool {
+		return !slices.ContainsFunc(lost, func(l outbox.Sent) bool { return l.Message == s.Message })
 	})
 	for _, s := range lost {
-		if m.now.Sub(s.first) <= m.farT() {
-			m.postAgain(i, m.saidAgain(s.msg), s.first)
-			peer.heardAnything()
-			m.awaitsLonger(i, s.msg)
+		if m.now.Sub(s.First) <= m.farT() {
+			m.postAgain(i, m.saidAgain(s.Message), s.First)
+			peer.Received()
+			m.awaitsLonger(i, s.Message)
 		}
 	}
 }

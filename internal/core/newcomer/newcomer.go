@@ -1,4 +1,6 @@
-package machine
+// Package newcomer has how a process asks to be admitted to a cluster, before its core is started. It
+// is a part of both cores, and pure: a driver asks.
+package newcomer
 
 import (
 	"errors"
@@ -8,8 +10,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// JoinBackoff bounds the pause between two rounds of asking to be let in.
-const JoinBackoff = time.Second
+// Backoff bounds the pause between two rounds of asking to be let in.
+const Backoff = time.Second
 
 // Newcomer is how a process asks to be admitted to a cluster: each member through which it may join
 // at once, round after round, until each has answered. Its Machine starts after the first round,
@@ -89,7 +91,7 @@ func (n *Newcomer) Pause(t election.Timing) time.Duration {
 	if pause == 0 {
 		pause = t.Heartbeat
 	}
-	n.pause = min(2*pause, JoinBackoff)
+	n.pause = min(2*pause, Backoff)
 	return pause
 }
 
