@@ -9,7 +9,7 @@ import (
 )
 
 // watcher finds out which members live, by their messages, relays and reports.
-type watcher struct{ elector }
+type watcher struct{ steward }
 
 // beaten handles a leader's beat.
 func (m *watcher) beaten(from int, msg *election.Message) {
@@ -360,9 +360,6 @@ func (m *watcher) wakeForDetector() {
 		case i == m.me:
 		case peer.link:
 			m.alarms.Wake(m.silent(peer))
-			if peer.differs {
-				m.alarms.Wake(later(peer.nextPull, m.nextPull))
-			}
 		case m.shouldDial(i):
 			at := peer.redial
 			if !m.now.Before(at) {

@@ -16,8 +16,8 @@
 //   - Machine (machine.go): events, messages, timers, and the state for an exhaustive search
 //   - listing (membership.go): changes of the member list, and two processes of one id
 //   - watcher (detector.go, relay.go): which members live
-//   - elector (leadership.go, handover.go): accepts, saves, ends and hands over leaderships, and steps
-//     the algorithm
+//   - steward (handover.go): gives leadership away, as asked or as a member that is no candidate
+//   - elector (leadership.go, handover.go): accepts, saves and ends leaderships, and steps the algorithm
 //   - claimant (claim.go, discovery.go): every condition of a claim, and the questions about a leader
 //   - mail (sending.go): what every message carries, and the way it goes
 //   - stance (standing.go): why this member is a candidate, or is not

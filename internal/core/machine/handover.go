@@ -16,6 +16,10 @@ type handover struct {
 	doubts  string // why we ask then before we are a candidate again; empty: we need not
 }
 
+// steward gives leadership away: for a user or a member that asks, when the work has stopped, and when
+// this member is no candidate any more.
+type steward struct{ elector }
+
 // stepDown gives leadership away.
 func (m *elector) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
 
@@ -67,7 +71,7 @@ func (m *elector) release() {
 }
 
 // leaderResigned handles the end of a leadership.
-func (m *elector) leaderResigned(msg *election.Message) {
+func (m *steward) leaderResigned(msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return
 	}
@@ -118,7 +122,7 @@ func EndOf(msg *election.Message) election.Cause {
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.
-func (m *elector) handOver(from int, msg *election.Message) {
+func (m *steward) handOver(from int, msg *election.Message) {
 	peer := &m.members[from]
 	switch {
 	case m.tenure.Draining() && msg.Token == m.tenure.Held():
@@ -133,7 +137,7 @@ func (m *elector) handOver(from int, msg *election.Message) {
 }
 
 // setWorking records the driver's report that a leadership's work has begun or stopped.
-func (m *elector) setWorking(on bool) {
+func (m *steward) setWorking(on bool) {
 	m.working = on
 	if !on && m.tenure.Draining() {
 		m.release()
@@ -142,7 +146,7 @@ func (m *elector) setWorking(on bool) {
 
 // leaveLeadership ends the leadership of a removed member; a follower only loses
 // its leader.
-func (m *elector) leaveLeadership(why string) {
+func (m *steward) leaveLeadership(why string) {
 	if m.tenure.Leading() {
 		m.giveUp(election.CauseRemoved, why, "")
 		return
@@ -158,7 +162,7 @@ func (m *elector) leaveLeadership(why string) {
 
 // refuses takes note of how a member has answered a dial of ours: it refuses us because of why, or (nil)
 // it has let us in, or has not answered.
-func (m *elector) refuses(i int, why error) {
+func (m *steward) refuses(i int, why error) {
 	peer := &m.members[i]
 	if peer.refusal == nil {
 		peer.refusedAt = m.now
@@ -171,7 +175,7 @@ func (m *elector) refuses(i int, why error) {
 }
 
 // reviewRefusals finds out whether this member may lead as far as refusals go.
-func (m *elector) reviewRefusals() {
+func (m *steward) reviewRefusals() {
 	if !m.mayBeRefused {
 		return
 	}
@@ -194,7 +198,7 @@ func (m *elector) reviewRefusals() {
 }
 
 // resign steps down: this member is no candidate until a later leadership that lasted has ended.
-func (m *elector) resign() {
+func (m *steward) resign() {
 	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {
 		return // nothing to give up
 	}
@@ -204,7 +208,7 @@ func (m *elector) resign() {
 }
 
 // close gives up leadership for good: this process is about to end, once its work has stopped.
-func (m *elector) close() {
+func (m *steward) close() {
 	if m.closing {
 		return
 	}
@@ -216,7 +220,7 @@ func (m *elector) close() {
 // review acts on this member's eligibility after each step. A member that is no candidate steps down, or
 // withdraws its claim; one that cannot save, or is unhealthy in a pause, leads on. A candidate that was
 // none at the step before takes part again. After its work has stopped, release begins a contest instead.
-func (m *elector) review() {
+func (m *steward) review() {
 	if m.tenure.Draining() {
 		return
 	}
@@ -252,7 +256,7 @@ func (m *elector) review() {
 // setHealth records the result of this member's own check. An unhealthy member gives up leadership
 // and does not claim; with LeadUnhealthy it does if there was no leader for 2·T and no healthy
 // member is in reach.
-func (m *elector) setHealth(ok bool) {
+func (m *steward) setHealth(ok bool) {
 	if m.unhealthy == !ok {
 		return
 	}
@@ -266,7 +270,7 @@ func (m *elector) setHealth(ok bool) {
 
 // setCandidacy records whether there is anything to do for this member as a leader. While there is
 // nothing it gives up leadership and does not claim, even if no member does.
-func (m *elector) setCandidacy(on bool) {
+func (m *steward) setCandidacy(on bool) {
 	if m.retired == !on {
 		return
 	}
@@ -280,7 +284,7 @@ func (m *elector) setCandidacy(on bool) {
 }
 
 // campaign begins a contest because the user asks for it.
-func (m *elector) campaign() {
+func (m *steward) campaign() {
 	m.note("campaigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
 	if m.resigned > 0 || m.retired {
 		m.resignUntilAbove(0)
@@ -302,7 +306,7 @@ func (m *elector) campaign() {
 // members for the leader, because the heir may have claimed.
 
 // transfer steps down for a single member, if it may.
-func (m *elector) transfer(to election.ID) {
+func (m *steward) transfer(to election.ID) {
 	if err := m.AdmitTransfer(to); err != nil {
 		m.note("refuses", to, m.tenure.Held(), "to hand over: "+err.Error())
 		return
@@ -318,7 +322,7 @@ func (m *elector) transfer(to election.ID) {
 }
 
 // watchPause notes that a pause has begun or ended, and wakes at its end.
-func (m *elector) watchPause() {
+func (m *steward) watchPause() {
 	turned, ends := m.pause.Turned(m.now)
 	switch {
 	case turned && ends.IsZero():

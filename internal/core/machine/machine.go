@@ -70,9 +70,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.endPoll()
 	m.resumeContest()
 	m.missHeir()
-	if m.cfg.ReapAfter > 0 && m.tenure.Started() {
-		reap(m)
-	}
+	m.reap()
 	return m.out
 }
 
@@ -467,7 +465,10 @@ func (m *Machine) receivePassed(by int, msg *election.Message) {
 }
 
 // reap removes a member that has been away for too long, if this member leads.
-func reap(m *Machine) {
+func (m *Machine) reap() {
+	if m.cfg.ReapAfter <= 0 || !m.tenure.Started() {
+		return
+	}
 	all := make([]reaper.Member, 0, len(m.members))
 	for i := range m.members {
 		p := &m.members[i]
