@@ -61,6 +61,8 @@ var quorumMutants = []wrong{
 	{"quorum: a removed member waits for others that were removed", "quorum/cards.go", "\tif later || 2*know", "\tif 2*know", "scenario quorum/testdata/removed_starts_again.txt"},
 	{"quorum: a member with another number is not asked for its card", "quorum/messages.go", "\t\t} else {\n\t\t\tc.showCard(p) //", "\t\t} else {\n\t\t\t//", "test quorum TestAMemberWithAnotherNumberShowsItsCard"},
 	{"quorum: dials at once a member that ends every link", "quorum/peers.go", "\tif p.mute && !c.still {", "\tif false {", "scenario quorum/testdata/ends_every_link.txt"},
+	{"quorum: a member without work for a leader is a candidate", "quorum/heirs.go", "case c.resigned != 0 || c.retired:", "case c.resigned != 0:", "scenario quorum/testdata/candidacy.txt"},
+	{"quorum: no state follows a changed address", "quorum/disk.go", "if p.state != election.StateUnknown { // only", "if false { // only", "scenario quorum/testdata/members_moved.txt"},
 	{"quorum: a leader that resigns passes over a member that is a candidate next", "quorum/heirs.go", "\tcase c.outlived && !c.retired:\n\t\treturn election.StandsNext\n", "", "scenario quorum/testdata/resigns_in_turn.txt"},
 	{"quorum: yields to one that reaches no majority", "quorum/heirs.go", "\tcase !c.reachesMajority():\n", "\tcase false:\n", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
 	{"quorum: a leader that is cut off counts silent members as reached", "quorum/leader.go", "\t\tc.hangUpSilent()\n", "", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
