@@ -46,7 +46,6 @@ func (c *Core) receive(m *election.Message) {
 	if p.link && !p.guest {
 		c.observe(p, election.StateUp) // the last leader may not have reached it
 	}
-	c.pause.Receive(c.now, m.Pause)
 	switch {
 	case m.Kind == kindSeat:
 		c.seated(p, m)
@@ -54,6 +53,8 @@ func (c *Core) receive(m *election.Message) {
 	case m.Kind == kindCard && c.node != nil:
 		if err := c.cardFrom(p, m.Data); err != nil {
 			c.halt(err)
+		} else if !p.barred && p.number != 0 { // not of another cluster
+			c.pause.Receive(c.now, m.Pause)
 		}
 		return
 	case p.barred || c.metaFrom(p, m) || !c.Settled():
@@ -63,6 +64,7 @@ func (c *Core) receive(m *election.Message) {
 	if p.guest && p.number == 0 {
 		return // it has not identified itself
 	}
+	c.pause.Receive(c.now, m.Pause)
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {

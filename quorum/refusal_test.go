@@ -221,3 +221,31 @@ func TestRequestedChangesAreBounded(t *testing.T) {
 		t.Errorf("it keeps %d requests, want %d", got, MaxMembers)
 	}
 }
+
+// A process that takes no part pauses no cluster: a disk of before a recovery, whose card is the first
+// message that carries the pause of its own cluster, or a process that has not shown its card.
+func TestAProcessThatTakesNoPartPausesNothing(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	n.lost = true
+	c := n.cores["1"]
+	its := func(m election.Message) bool {
+		m.To, m.Pause = "1", &election.Pause{Version: 9, Left: time.Hour, Holder: m.From}
+		n.receives(m)
+		return c.pause.On(n.now)
+	}
+	if its(election.Message{Kind: kindCard, From: "2", Data: encode(card{Number: n.cores["2"].me.Number, Disk: 5})}) || !c.peer("2").barred {
+		t.Error("the card of another disk pauses the cluster")
+	}
+	if its(election.Message{Kind: kindCommitted, From: "2", Data: varints(1, 1)}) {
+		t.Error("a barred member pauses the cluster")
+	}
+	n.run(2 * time.Second)
+	n.step("1", election.Event{Kind: election.LinkUp, Rank: election.Rank{ID: "4"}, Incarnation: 1})
+	if p := c.peer("4"); p == nil || its(election.Message{Kind: kindCommitted, From: "4", Data: varints(1, 1)}) {
+		t.Errorf("a process without a card pauses the cluster: %v", p)
+	}
+	if !its(election.Message{Kind: kindCommitted, From: "3", Data: varints(1, 1)}) {
+		t.Error("a member does not pause the cluster")
+	}
+}
