@@ -3,6 +3,7 @@ package simtest_test
 var coreMutants = []wrong{
 	{"announces before it has saved", "internal/core/machine/leadership.go", "\tnewest := m.disk.Write(m.tenure.Held(), m.tenure.Next())", "\tnewest := m.disk.Write(m.tenure.Held(), m.tenure.Next())\n\tif m.tenure.Next().Defined() {\n\t\tm.install()\n\t}\n", "soak bully 1:500: a token is on disk before any message or watcher has it"},
 	{"saves what it had before", "internal/core/epoch/disk.go", "\t\t\td.writing = t\n", "\t\t\t_ = t\n", "soak bully 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"},
+	{"takes a list that its full disk refused for saved", "internal/core/epoch/disk.go", "\tif hung = d.End(err); err == nil {", "\tif d.writing == d.token {\n\t\terr = nil\n\t}\n\tif hung = d.End(err); err == nil {", "scenario election/bully/testdata/full_disk.txt"},
 	{"claims although its disk refused", "internal/core/machine/claim.go", "\t\tm.drop()\n\t\tm.reconsider()\n", "", "soak bully 1:500: a token is on disk before any message or watcher has it"},
 	{"claims the same epoch again", "internal/core/epoch/seen.go", "\treturn election.Token{Epoch: s.highest + 1, Leader: self}\n", "\treturn election.Token{Epoch: max(s.highest, 1), Leader: self}\n", "soak bully 1:500: the token never decreases at a running member, nor across an intact file"},
 	{"waits for its disk without end", "internal/core/machine/leadership.go", "\t\tm.alarms.Set(timerHung, m.now.Add(m.cfg.Timing.T()))\n", "", "scenario election/bully/testdata/hung_disk.txt"},
