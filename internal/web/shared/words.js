@@ -12,7 +12,7 @@ const doings = {
   'pauses': 'va en pausa', 'resumes': 'sale de la pausa', 'reaps': 'elimina por ausente a', 'learns': 'conoce a', 'is known': 'es conocido', 'warns': 'advierte', 'closes': 'cierra', 'proposes': 'propone', 'assigns': 'asigna', 'asks again': 'pregunta otra vez', 'admits': 'admite a', 'ranks': 'da otra prioridad a', 'transfers': 'traspasa el liderazgo a', 'hands over': 'entrega', 'frees': 'libera', 'keeps': 'conserva',
   'is seated': 'ocupa su plaza', 'is to start with other times': 'ha de arrancar con otros tiempos', 'wall clock jumps': 've saltar su reloj de pared', 'clock drifts': 'tiene un reloj que se desvía', 'is removed': 'queda eliminado', 'is refused': 'es rechazado', 'reject': 'se rechaza', 'publishes metadata': 'publica metadatos', 'checks its id': 'comprueba su id', 'no longer awaits': 'deja de aguardar a', 'goes on': 'continúa', 'is stopped': 'se detiene',
   'is claimed by a second process': 'es reclamado por un segundo proceso', 'is a duplicate': 'es un duplicado', 'is asked to drain': 'recibe la orden de vaciarse', 'disk ok': 'su disco se recupera', 'disk fail': 'su disco falla', 'disk full': 'su disco se llena', 'candidacy on': 'tiene trabajo de líder', 'candidacy off': 'no tiene trabajo de líder', 'disk hang': 'su disco se cuelga',
-  'cannot save': 'no puede guardar', 'saves again': 'vuelve a guardar', 'has departed': 'ya no está:', 'connections are reset': 'pierde sus conexiones',
+  'cannot save': 'no puede guardar', 'saves again': 'vuelve a guardar', 'has departed': 'ya no está:', 'connections are reset': 'pierde sus conexiones', 'may have moved': 've que puede haber cambiado de dirección', 'retires': 'se retira',
 }
 
 // Verbs without an object.
