@@ -23,9 +23,7 @@ type knownFailure struct {
 
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
-var knownFailures = []knownFailure{
-	{"second_left_its_address", invariant.Converges, "no process corrects the address that a second process with its id has left on the list"},
-}
+var knownFailures = []knownFailure{}
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.

@@ -69,16 +69,18 @@ func TestAnAddressThatLeadsBackIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// No process is at the new address yet: it is asked again, and the member goes on meanwhile.
-func TestAnAddressWhereNobodyIsIsAskedAgain(t *testing.T) {
+// No process is at the new address: it is asked again after a second. Without one the place is this process's.
+func TestAnAddressWithoutAProcessIsTakenBack(t *testing.T) {
 	m := replaced(t)
-	for try := range 3 {
-		at := start.Add(time.Duration(try) * time.Second)
-		if got := m.Step(at, Event{Kind: DialFailed, Peer: "2", Refused: true}); ends(got) || asks(got) {
-			t.Fatalf("nobody is there: it ends (%v), or asks at once", ends(got))
-		}
-		if asks(m.Step(at.Add(999*time.Millisecond), Event{Kind: Woke})) || !asks(m.Step(at.Add(time.Second), Event{Kind: Woke})) {
-			t.Fatalf("it does not ask once more after a second")
-		}
+	none := Event{Kind: DialFailed, Peer: "2", Refused: true}
+	if got := m.Step(start, none); ends(got) || asks(got) || len(news(got, "5")) != 0 {
+		t.Fatalf("that process may be starting, and it takes the place: %+v", got)
+	}
+	if asks(m.Step(start.Add(999*time.Millisecond), Event{Kind: Woke})) || !asks(m.Step(start.Add(time.Second), Event{Kind: Woke})) {
+		t.Fatal("it does not ask again after a second")
+	}
+	got := m.Step(start.Add(time.Second), none)
+	if own := entry(m, "2"); ends(got) || own.Address != "here" || own.Version != 3 {
+		t.Errorf("no process is there: it ends (%v), or does not take the place: %+v", ends(got), own)
 	}
 }

@@ -434,6 +434,7 @@ func (m *listing) removedBy(id election.ID, tombstone election.Member) {
 type duplicate struct {
 	asking    bool   // a dial there is under way
 	leadsBack string // an address that was found to be this process's own
+	vain      string // an address at which there was no process with this id a moment ago
 }
 
 // elsewhere is the address at which the list has this member, "" if that is its own. What each
@@ -469,16 +470,18 @@ func (m *listing) answeredElsewhere(ev election.Event) {
 	at := m.elsewhere()
 	switch own, _ := m.Entry(m.cfg.Self.ID); {
 	case at == "" || m.asking:
-	case !found:
-		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // no process is there, or that of a different member
-	case ev.Incarnation == m.cfg.Incarnation:
+	case !found && m.vain != at:
+		m.vain = at
+		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // that process may only be starting
+	case found && ev.Incarnation == m.cfg.Incarnation:
 		m.leadsBack = at
-	case ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():
+	case found && (ev.Incarnation < m.cfg.Incarnation || m.refusedByAll()):
 		m.note("is a duplicate", m.cfg.Self.ID, election.Token{}, "the process at "+at+" has this id")
 		m.close() // review ends its leadership in this step
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrSameID, Address: at})
 	default:
-		own.Address = m.cfg.Address // that process is the second, and finds us by this
+		m.vain = ""
+		own.Address = m.cfg.Address // that process is the second, and finds us by this, or has ended
 		m.change(own)
 	}
 }
