@@ -180,6 +180,7 @@ func (c *Core) reconfigure(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 func (c *Core) reseat() {
 	was := slices.Clone(c.peers)
 	c.seatPeers()
+	c.prune()
 	for _, old := range was {
 		if p := c.peer(old.rank.ID); (p == nil || p.guest) && !old.guest {
 			c.note("removes", old.rank.ID, c.view, "")

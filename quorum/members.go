@@ -89,7 +89,7 @@ func (ch change) after(before change) change {
 
 // pursue proposes the requested changes, or sends them to the leader.
 func (c *changes) pursue() (goes bool) {
-	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return c.passed(w.until) || c.fulfilled(w.change) })
+	c.prune()
 	if len(c.wanted) == 0 || !c.view.Defined() {
 		return false
 	}
@@ -102,6 +102,12 @@ func (c *changes) pursue() (goes bool) {
 		}
 	}
 	return false
+}
+
+// prune drops the requests whose time is over, or that have been fulfilled: a removal that has happened
+// is no request to remove a member that joins later.
+func (c *changes) prune() {
+	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return c.passed(w.until) || c.fulfilled(w.change) })
 }
 
 // proposeFirst proposes the first of the requested changes that is allowed now. One that is not

@@ -59,3 +59,26 @@ func TestARequestThatWaitsIsCompleted(t *testing.T) {
 		t.Errorf("it is listed as %+v", s)
 	}
 }
+
+// A removal that has happened holds against no join: the user may start the member again at once.
+func TestARemovalEndsWhenItHasHappened(t *testing.T) {
+	for _, via := range []election.ID{"2", "3"} { // one of them leads
+		t.Run(string(via), func(t *testing.T) {
+			n := newNetwork(t, "1", "2", "3")
+			n.run(3100 * time.Millisecond) // so that no member looks at its requests before the join
+			leader := n.leader()
+			n.step(via, election.Event{Kind: election.MemberRemoved, Peer: "1"})
+			n.settle()
+			n.run(160 * time.Millisecond)
+			n.step(leader, election.Event{Kind: election.JoinRequested, Member: election.Member{Rank: election.Rank{ID: "1"}, Address: "host-1:7400", Disk: 99}})
+			n.run(300 * time.Millisecond)
+			if n.cores[leader].roster.of("1") == nil {
+				t.Error("its request to join is lost")
+			}
+			n.run(3 * time.Second)
+			if n.cores[leader].roster.of("1") == nil {
+				t.Error("it is removed again")
+			}
+		})
+	}
+}
