@@ -84,3 +84,25 @@ func TestAnAddressWithoutAProcessIsTakenBack(t *testing.T) {
 		t.Errorf("no process is there: it ends (%v), or does not take the place: %+v", ends(got), own)
 	}
 }
+
+// Two processes that cannot reach each other take the place in turn, each time less often.
+func TestTwoThatCannotReachEachOtherTakeThePlaceEverMoreSeldom(t *testing.T) {
+	m := replaced(t)
+	none, taken := Event{Kind: DialFailed, Peer: "2", Refused: true}, 0
+	m.Step(start, none)
+	for at := start; at.Before(start.Add(time.Minute)); at = at.Add(100 * time.Millisecond) {
+		if asks(m.Step(at, Event{Kind: Woke})) {
+			m.Step(at, none)
+		}
+		if own := entry(m, "2"); own.Address == "here" {
+			taken++
+			own.Address, own.Version = "there", own.Version+1 // the second takes it in turn
+			if asks(m.Step(at, from("5", Message{Kind: Members, List: []Member{own}}))) {
+				m.Step(at, none)
+			}
+		}
+	}
+	if taken < 2 || taken > 6 {
+		t.Errorf("it takes the place %d times in a minute", taken)
+	}
+}

@@ -434,7 +434,9 @@ func (m *listing) removedBy(id election.ID, tombstone election.Member) {
 type duplicate struct {
 	asking    bool   // a dial there is under way
 	leadsBack string // an address that was found to be this process's own
-	vain      string // an address at which there was no process with this id a moment ago
+	vain      string // an address at which there is no process with this id
+	asked     int    // how often it has asked there
+	taken     int    // how often it has taken its place from an address without a process
 }
 
 // elsewhere is the address at which the list has this member, "" if that is its own. What each
@@ -470,9 +472,8 @@ func (m *listing) answeredElsewhere(ev election.Event) {
 	at := m.elsewhere()
 	switch own, _ := m.Entry(m.cfg.Self.ID); {
 	case at == "" || m.asking:
-	case !found && m.vain != at:
-		m.vain = at
-		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // that process may only be starting
+	case !found && m.mayStart(at):
+		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff))
 	case found && ev.Incarnation == m.cfg.Incarnation:
 		m.leadsBack = at
 	case found && (ev.Incarnation < m.cfg.Incarnation || m.refusedByAll()):
@@ -484,6 +485,20 @@ func (m *listing) answeredElsewhere(ev election.Event) {
 		own.Address = m.cfg.Address // that process is the second, and finds us by this, or has ended
 		m.change(own)
 	}
+}
+
+// mayStart reports whether the process at an address where none was found may only be starting. It
+// is asked for twice, and twice as often each time that the place was taken: it may run where this
+// process cannot reach it, and takes the place in turn.
+func (d *duplicate) mayStart(at string) bool {
+	if d.vain != at {
+		d.vain, d.asked = at, 0
+	}
+	if d.asked++; d.asked < 2<<min(d.taken, 10) {
+		return true
+	}
+	d.taken++
+	return false
 }
 
 // notifyAgain has a member without any connection notify all the removed again: one that was gone
