@@ -38,8 +38,9 @@ func newNameServer(t *testing.T, answers func(asked int) []net.IP) *nameServer {
 	done := make(chan struct{})
 	go func() { defer close(done); s.serve() }()
 	usual := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		// A lookup may outlive its caller: a Dialer would read DefaultResolver, which the cleanup sets.
+		return net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
 	}}
 	t.Cleanup(func() {
 		net.DefaultResolver = usual
