@@ -50,6 +50,19 @@ func TestWhereAMemberIsReached(t *testing.T) {
 	}
 }
 
+// A machine of several addresses is to publish the same one at each start.
+func TestTheFirstRouteGivesTheAddress(t *testing.T) {
+	l := &links{ground: &ground{addr: "[::]:7400"}}
+	for _, to := range [][]string{{"127.0.0.1:1", "[::1]:1"}, {"[::1]:1", "127.0.0.1:1"}} {
+		want := l.route(t.Context(), to[:1])
+		for range 200 {
+			if got := l.route(t.Context(), to); want != "" && got != want {
+				t.Fatalf("to %q: %q, want %q", to, got, want)
+			}
+		}
+	}
+}
+
 // misled dials another address than it is told to.
 type misled struct {
 	Transport

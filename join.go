@@ -1,6 +1,7 @@
 package batuta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,8 +275,8 @@ func (l *links) contacts(ctx context.Context) []string {
 	return addrs
 }
 
-// route gives the address of this machine from which it reaches any of addrs, with
-// the port on which this member listens; "" if it reaches none before ctx ends, or within [lookupTime].
+// route gives the address of this machine from which it reaches the first of addrs that it can reach,
+// with the port on which this member listens; "" if it reaches none before ctx ends, or within [lookupTime].
 // Nothing is sent.
 func (l *links) route(ctx context.Context, addrs []string) string {
 	_, port, err := net.SplitHostPort(l.addr)
@@ -286,16 +287,17 @@ func (l *links) route(ctx context.Context, addrs []string) string {
 	defer asked.Wait()
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	found := make(chan netip.Addr, len(addrs))
-	for _, addr := range addrs { // at once: a name server may answer for some only
-		asked.Go(func() { found <- routeTo(ctx, addr) })
+	found := make([]chan netip.Addr, len(addrs))
+	for i, addr := range addrs { // at once: a name server may answer for some only
+		found[i] = make(chan netip.Addr, 1)
+		asked.Go(func() { found[i] <- routeTo(ctx, addr) })
 	}
 	loopback := ""
-	for range addrs {
-		switch ip := <-found; {
+	for _, first := range found { // in order: a machine of several addresses publishes the same one again
+		switch ip := <-first; {
 		case !ip.IsValid() || ip.IsLinkLocalUnicast():
 		case ip.IsLoopback():
-			loopback = net.JoinHostPort(ip.String(), port) // where all of them are on this machine
+			loopback = cmp.Or(loopback, net.JoinHostPort(ip.String(), port)) // where all of them are on this machine
 		default:
 			return net.JoinHostPort(ip.String(), port)
 		}
