@@ -82,7 +82,8 @@ func (m *member) Lease() time.Duration {
 
 // touch marks a name as to be reported to the coordinator.
 func (m *member) touch(name string) {
-	m.dirty[name] = m.dirty[name] // it is in the map from now on
+	resigned := m.dirty[name]
+	m.dirty[name] = resigned // it is in the map from now on
 	m.flushSoon()
 }
 
