@@ -36,10 +36,10 @@ type cards struct {
 	known int      // how many members have noted this member's disk
 }
 
-// cardFrom handles a peer's card.
-func (c *cards) cardFrom(p *peer, data []byte) error {
+// cardFrom handles a peer's card, and its pause if the card fits.
+func (c *cards) cardFrom(p *peer, m *election.Message) error {
 	var its card
-	if encoding.Unmarshal(data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
+	if encoding.Unmarshal(m.Data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
 		return nil
 	}
 	if ours := c.founding(); its.Digest != 0 && ours != 0 && its.Digest != ours {
@@ -70,6 +70,7 @@ func (c *cards) cardFrom(p *peer, data []byte) error {
 		c.showCard(p)
 	}
 	p.barred = false
+	c.pause.Receive(c.now, m.Pause)
 	return c.yours(p, its.Yours)
 }
 

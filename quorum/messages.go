@@ -51,10 +51,8 @@ func (c *Core) receive(m *election.Message) {
 		c.seated(p, m)
 		return
 	case m.Kind == kindCard && c.node != nil:
-		if err := c.cardFrom(p, m.Data); err != nil {
+		if err := c.cardFrom(p, m); err != nil {
 			c.halt(err)
-		} else if !p.barred && p.number != 0 { // not of another cluster
-			c.pause.Receive(c.now, m.Pause)
 		}
 		return
 	case p.barred || c.metaFrom(p, m) || !c.Settled():

@@ -140,23 +140,23 @@ func TestACardNamesADisk(t *testing.T) {
 	k := &cards{crew: c, writer: &writer{ground: g}}
 	p := c.peer("2")
 	p.link = true
-	if err := k.cardFrom(p, encode(card{Number: 2, Disk: 72})); err != nil || k.diskOf(2) != 72 || !slices.Equal(k.noted, []uint64{2}) {
+	if err := k.cardFrom(p, &election.Message{Data: encode(card{Number: 2, Disk: 72})}); err != nil || k.diskOf(2) != 72 || !slices.Equal(k.noted, []uint64{2}) {
 		t.Errorf("%v, disk %d, noted %v", err, k.diskOf(2), k.noted)
 	}
 	for known, from := range []*peer{p, c.peer("3")} {
 		its := card{Number: from.number, Disk: 70 + from.number, Yours: 71}
-		if err := k.cardFrom(from, encode(its)); err != nil || k.known != known+1 || k.me.Settled != (known == 1) {
+		if err := k.cardFrom(from, &election.Message{Data: encode(its)}); err != nil || k.known != known+1 || k.me.Settled != (known == 1) {
 			t.Errorf("%v: settled %v, by %d of two", err, k.me.Settled, k.known)
 		}
 	}
 	g.done()
-	if err := k.cardFrom(p, encode(card{Number: 2, Disk: 99})); err != nil || !p.barred || k.diskOf(2) != 72 || !slices.Contains(g.done(), election.Warn) {
+	if err := k.cardFrom(p, &election.Message{Data: encode(card{Number: 2, Disk: 99})}); err != nil || !p.barred || k.diskOf(2) != 72 || !slices.Contains(g.done(), election.Warn) {
 		t.Errorf("%v: with another disk it is ignored: %v", err, p.barred)
 	}
-	if err := k.cardFrom(c.peer("3"), encode(card{Number: 3, Disk: 73, Yours: 70})); err == nil || !strings.Contains(err.Error(), "by another disk") {
+	if err := k.cardFrom(c.peer("3"), &election.Message{Data: encode(card{Number: 3, Disk: 73, Yours: 70})}); err == nil || !strings.Contains(err.Error(), "by another disk") {
 		t.Errorf("its own disk was replaced: %v", err)
 	}
-	if err := k.cardFrom(c.peer("3"), encode(card{Disk: 73, Void: 1})); !errors.Is(err, election.ErrRemoved) {
+	if err := k.cardFrom(c.peer("3"), &election.Message{Data: encode(card{Disk: 73, Void: 1})}); !errors.Is(err, election.ErrRemoved) {
 		t.Errorf("its number was removed: %v", err)
 	}
 }

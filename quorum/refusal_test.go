@@ -223,7 +223,8 @@ func TestRequestedChangesAreBounded(t *testing.T) {
 }
 
 // A process that takes no part pauses no cluster: a disk of before a recovery, whose card is the first
-// message that carries the pause of its own cluster, or a process that has not shown its card.
+// message that carries the pause of its own cluster, a number that was removed, or a process that has
+// not shown its card.
 func TestAProcessThatTakesNoPartPausesNothing(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
 	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
@@ -233,6 +234,10 @@ func TestAProcessThatTakesNoPartPausesNothing(t *testing.T) {
 		m.To, m.Pause = "1", &election.Pause{Version: 9, Left: time.Hour, Holder: m.From}
 		n.receives(m)
 		return c.pause.On(n.now)
+	}
+	c.roster.Next = 9 // a member 7 was removed
+	if its(election.Message{Kind: kindCard, From: "2", Data: encode(card{Number: 7, Disk: 5})}) {
+		t.Error("the card of a removed number pauses the cluster")
 	}
 	if its(election.Message{Kind: kindCard, From: "2", Data: encode(card{Number: n.cores["2"].me.Number, Disk: 5})}) || !c.peer("2").barred {
 		t.Error("the card of another disk pauses the cluster")

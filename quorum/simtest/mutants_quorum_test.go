@@ -69,7 +69,7 @@ var quorumMutants = []wrong{
 	{"quorum: yields to one that is to be removed", "quorum/core.go", " || c.applied < c.lastIndex() || c.pause", " || c.pause", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: a paused member lets another ask for votes", "quorum/follower.go", "\tif c.pause.Bars(c.now, p.rank.ID, c.Knows) && m", "\tif false && m", "test quorum TestAPausedMemberLetsNoOtherAskForVotes"},
 	{"quorum: a removal that has happened is requested again", "quorum/disk.go", "\tc.prune()\n", "", "test quorum TestARemovalEndsWhenItHasHappened"},
-	{"quorum: the card of another cluster's disk pauses this cluster", "quorum/messages.go", "\t\t} else if !p.barred && p.number != 0 {", "\t\t} else {", "test quorum TestAProcessThatTakesNoPartPausesNothing"},
+	{"quorum: the card of another cluster's disk pauses this cluster", "quorum/messages.go", "\t\tif err := c.cardFrom(p, m); err != nil {\n", "\t\tc.pause.Receive(c.now, m.Pause)\n\t\tif err := c.cardFrom(p, m); err != nil {\n", "test quorum TestAProcessThatTakesNoPartPausesNothing"},
 	{"quorum: an unhealthy leader hands over during a pause", "quorum/core.go", "c.term() != 0 && !c.pause.On(c.now): //", "c.term() != 0: //", "scenario quorum/testdata/pause_unhealthy.txt"},
 	{"quorum: a disk that has gone back is acknowledged", "quorum/follower.go", "\t\tc.goneBack(p)\n\t\treturn\n", "\t\tc.goneBack(p)\n", "test quorum TestAMemberWhoseDiskHasGoneBackAcknowledgesNothing"},
 	{"quorum: a leader follows another in its own term", "quorum/follower.go", "\tif st.GetTerm() != b.term || st.Lead != b.from {\n\t\treturn\n\t}\n\tif", "\tif st.GetTerm() != b.term {\n\t\treturn\n\t}\n\tif", "test quorum TestALeaderFollowsNoOtherInItsTerm"},
