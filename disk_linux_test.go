@@ -275,7 +275,7 @@ func TestADiskThatFailsIsRefusedAtStart(t *testing.T) {
 }
 
 // A file system may hang, as that of a server that is gone does. A node that reads its addresses to
-// join by there ends all the same. Here the file is leased: who opens it waits for 45 s.
+// join by there ends all the same. Here the file is leased: a process that opens it waits for 45 s.
 func TestANodeEndsThoughTheReadOfAFileHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "members")
 	if err := os.WriteFile(path, []byte("127.0.0.1:1\n"), 0o600); err != nil {
