@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Backoff bounds the pause between two rounds of asking to be let in.
+// Backoff bounds the pause between two rounds of asking to be admitted.
 const Backoff = time.Second
 
 // Newcomer is how a process asks to be admitted to a cluster: each member through which it may join
@@ -21,9 +21,9 @@ const Backoff = time.Second
 // The driver asks; what the answers mean is decided here. The zero value is ready.
 type Newcomer struct {
 	begun    bool // the Machine has been started
-	admitted bool // somebody has let it in
+	admitted bool // a member has admitted it
 	best     *Admission
-	fatal    error // why somebody has refused to, in this round
+	fatal    error // why a member has refused it, in this round
 	pause    time.Duration
 }
 
@@ -60,13 +60,13 @@ func (n *Newcomer) Answered(in *Admission, refusal error) bool {
 // RoundOver ends a round. It returns what to step the Machine with, if anything. A refusal that
 // only a user can fix is fatal for a newcomer that no member has admitted; met: it knows the
 // cluster without that, because a member has taken its connection.
-func (n *Newcomer) RoundOver(met bool) (ev election.Event, tell bool, fatal error) {
+func (n *Newcomer) RoundOver(met bool) (ev election.Event, step bool, fatal error) {
 	best, refusal := n.best, n.fatal
 	n.admitted = n.admitted || best != nil
 	if refusal != nil && !n.admitted && !met {
 		return ev, false, refusal
 	}
-	tell = !n.begun || best != nil
+	step = !n.begun || best != nil
 	ev.Kind = election.JoinAccepted
 	if !n.begun {
 		ev.Kind = election.Started
@@ -75,10 +75,10 @@ func (n *Newcomer) RoundOver(met bool) (ev election.Event, tell bool, fatal erro
 	if best != nil {
 		ev.List, ev.Token, ev.Age = best.List, best.Token, best.Age
 	}
-	return ev, tell, nil
+	return ev, step, nil
 }
 
-// Returned takes in that a single member, asked for it by a Rejoin, has let it in.
+// Returned takes in that a single member, asked for it by a Rejoin, has admitted it.
 func (n *Newcomer) Returned(in *Admission) election.Event {
 	n.admitted = true
 	return election.Event{Kind: election.JoinAccepted, List: in.List, Token: in.Token, Age: in.Age}
@@ -98,7 +98,7 @@ func (n *Newcomer) Pause(t election.Timing) time.Duration {
 // Again starts over, with every address, because the Machine asks for it (Rejoin).
 func (n *Newcomer) Again() { n.pause = 0 }
 
-// Admitted reports whether somebody has let it in.
+// Admitted reports whether a member has admitted it.
 func (n *Newcomer) Admitted() bool { return n.admitted }
 
 // Begun reports whether the Machine has been started.

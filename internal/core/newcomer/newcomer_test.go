@@ -11,8 +11,8 @@ import (
 
 func members(id ID) []Member { return []Member{{Rank: Rank{ID: id}}} }
 
-// What a round of asking brings: the lists of all who admit, the highest leadership of
-// theirs, and only what a person can mend ends a member that no other knows.
+// What a round of asking brings: the lists of all members that admit, and the highest leadership of
+// theirs. Only what a person can fix ends a member that no other has on its list.
 func TestWhatARoundOfAskingBrings(t *testing.T) {
 	full := errors.New("the list is full")
 	low := &Admission{List: members("1"), Token: Token{Epoch: 2, Leader: Rank{ID: "1"}}, Age: 2}
@@ -25,9 +25,9 @@ func TestWhatARoundOfAskingBrings(t *testing.T) {
 		token    Token
 		fatal    error
 	}{
-		"nobody answers":                   {in: []*Admission{nil}, refusals: []error{nil}},
+		"no member answers":                {in: []*Admission{nil}, refusals: []error{nil}},
 		"the higher leadership counts":     {in: []*Admission{low, high}, refusals: []error{nil, nil}, list: 2, token: high.Token},
-		"whoever tells it first":           {in: []*Admission{high, low}, refusals: []error{nil, nil}, list: 2, token: high.Token},
+		"whichever comes first":            {in: []*Admission{high, low}, refusals: []error{nil, nil}, list: 2, token: high.Token},
 		"refused by one, admitted by one":  {in: []*Admission{nil, low}, refusals: []error{full, nil}, list: 1, token: low.Token},
 		"refused":                          {in: []*Admission{nil}, refusals: []error{full}, fatal: full},
 		"refused, and known without that":  {in: []*Admission{nil}, refusals: []error{full}, met: true},
@@ -41,35 +41,35 @@ func TestWhatARoundOfAskingBrings(t *testing.T) {
 					again := *in
 					in = &again
 				}
-				heard := n.Answered(in, c.refusals[i])
-				if want := in != nil || c.refusals[i] == full; heard != want {
-					t.Errorf("answer %d need not be asked for again: %v, want %v", i, heard, want)
+				done := n.Answered(in, c.refusals[i])
+				if want := in != nil || c.refusals[i] == full; done != want {
+					t.Errorf("answer %d need not be asked for again: %v, want %v", i, done, want)
 				}
 			}
-			ev, tell, fatal := n.RoundOver(c.met)
+			ev, step, fatal := n.RoundOver(c.met)
 			if !errors.Is(fatal, c.fatal) {
 				t.Fatalf("fatal: %v, want %v", fatal, c.fatal)
 			}
-			if tell == (c.fatal != nil) || tell && ev.Kind != Started || len(ev.List) != c.list || ev.Token != c.token {
-				t.Errorf("the Machine is told %v: %+v, want %d members and %v", tell, ev, c.list, c.token)
+			if step == (c.fatal != nil) || step && ev.Kind != Started || len(ev.List) != c.list || ev.Token != c.token {
+				t.Errorf("the Machine is stepped %v: %+v, want %d members and %v", step, ev, c.list, c.token)
 			}
 			if c.fatal != nil {
 				return
 			}
 			n.BeginRound()
-			if ev, tell, _ := n.RoundOver(c.met); tell {
-				t.Errorf("a second round that brings nothing is told: %+v", ev)
+			if ev, step, _ := n.RoundOver(c.met); step {
+				t.Errorf("a second round that brings nothing is passed on: %+v", ev)
 			}
 			n.BeginRound()
 			n.Answered(&Admission{List: members("1")}, nil)
-			if ev, tell, _ := n.RoundOver(c.met); !tell || ev.Kind != JoinAccepted {
-				t.Errorf("a later round that brings something is told %v: %+v, want a welcome", tell, ev)
+			if ev, step, _ := n.RoundOver(c.met); !step || ev.Kind != JoinAccepted {
+				t.Errorf("a later round that brings something is passed on %v: %+v, want an admission", step, ev)
 			}
 		})
 	}
 }
 
-// The pauses between rounds double, and begin anew when the Machine has to join again.
+// The pauses between rounds double, and begin again when the Machine has to join again.
 func TestThePausesOfANewcomer(t *testing.T) {
 	var n Newcomer
 	ms := func(d int) time.Duration { return time.Duration(d) * time.Millisecond }
