@@ -10,10 +10,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/superpeer"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
-
-func init() { fulltest.MostlyComputes() }
 
 func mustRun(t *testing.T, o Options) *Report {
 	t.Helper()
