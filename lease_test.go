@@ -29,9 +29,15 @@ func (a leaser) NewCore(c machine.Config) (machine.Core, error) {
 
 type leased struct{ *machine.Machine }
 
+var _ machine.Leaser = leased{}
+
 func (c leased) Lease() (until time.Time, leads bool) {
 	return time.Now().Add(time.Hour), c.View().Leader.ID == c.Self().ID
 }
+
+func (leased) Guard() time.Time { return time.Time{} }
+
+func (leased) Earlier() time.Duration { return 0 }
 
 // A watcher that receives its own leadership may be scheduled at once: IsLeader is true by then.
 func TestALeadershipLastsWhenItIsPublished(t *testing.T) {

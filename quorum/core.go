@@ -29,6 +29,8 @@ type Core struct {
 	then func() // runs when the outstanding write is on disk
 }
 
+var _ machine.Leaser = (*Core)(nil)
+
 // assemble makes a member of its parts. A part knows those below it, and no other.
 func assemble(g *ground) *Core {
 	p, w := newCrew(g), &writer{ground: g}
