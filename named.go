@@ -144,7 +144,7 @@ func (e *elections) watched(name string) *history {
 	return h
 }
 
-// unwatched drops a name whose last reader has ended.
+// unwatched drops a name after its last reader has ended.
 func (e *elections) unwatched(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

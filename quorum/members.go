@@ -104,7 +104,7 @@ func (c *changes) pursue() (goes bool) {
 	return false
 }
 
-// prune drops the requests whose time is over, or that have been fulfilled: a removal that has happened
+// prune drops the requests that are too old, or fulfilled: a removal that has happened
 // is no request to remove a member that joins later.
 func (c *changes) prune() {
 	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return c.passed(w.until) || c.fulfilled(w.change) })

@@ -91,7 +91,7 @@ func TestALeaderFollowsNoOtherInItsTerm(t *testing.T) {
 	}
 }
 
-// What no honest member sends changes nothing: what a member has promised, whom it follows, what it
+// What no honest member sends changes nothing: what a member has promised, which leader it follows, what it
 // has counted as acknowledged, its list.
 func TestWhatNoMemberSendsChangesNothing(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

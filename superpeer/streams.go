@@ -21,7 +21,7 @@ const (
 
 var errStream = errors.New("a stream that no node sends")
 
-// sifted is a stream whose beginning is checked when it is first read.
+// sifted is a stream that checks its beginning at the first read.
 type sifted struct {
 	net.Conn
 	in io.Reader // nil: it is not checked yet
