@@ -51,11 +51,10 @@ func roll(t *testing.T, flags []string, whole bool, steps []rolled) {
 			}
 		}
 		for tries := 0; ; tries++ { // the leader may have handed over to one that has returned meanwhile
-			c.agree(step.name)
+			leader := c.agree(step.name).Leader
 			w.mu.Lock()
 			before := w.highest
 			w.mu.Unlock()
-			leader := c.leaders()[0]
 			if c.ask("POST", leader, "/v1/resign", "") && w.next(before, runtest.Patience) != nil {
 				break
 			}
@@ -89,21 +88,20 @@ func (c *crew) leaderAt(id string) (l api.Leader) {
 	return l
 }
 
-// leaders are the leaders that the members name; empty: none, or no answer.
-func (c *crew) leaders() (ids []string) {
-	for id := range c.http {
-		ids = append(ids, c.leaderAt(id).Leader)
-	}
-	return ids
-}
-
-// agree waits until all members name one leader.
-func (c *crew) agree(when string) {
+// agree waits until all members name one leader, and gives it, with the lowest epoch that a member names.
+func (c *crew) agree(when string) (leader api.Leader) {
 	c.T.Helper()
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		ids := c.leaders()
+		var ids []string
+		leader = api.Leader{}
+		for id := range c.http {
+			l := c.leaderAt(id)
+			if ids = append(ids, l.Leader); len(ids) == 1 || l.Epoch < leader.Epoch {
+				leader = l
+			}
+		}
 		if ids[0] != "" && len(slices.Compact(ids)) == 1 {
-			return
+			return leader
 		}
 		if c.watch.Given(began, time.Now()) > runtest.Patience {
 			c.T.Fatalf("%s: the members name %q as the leader", when, ids)
