@@ -1,10 +1,13 @@
 package security_test
 
 import (
+	"crypto/tls"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
@@ -48,4 +51,52 @@ func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {
 	reload(false, "")
 	write(broken) // reported again, because it was read since
 	reload(true, "is not a secret")
+}
+
+// The error of a certificate that is not valid yet has the time of the check. It is reported once all
+// the same, and the certificate is taken up when it has become valid.
+func TestACertificateThatIsNotValidYetIsReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, pair *tls.Certificate) {
+		t.Helper()
+		cert, key, err := security.PEM(pair)
+		for file, text := range map[string][]byte{name + ".pem": cert, name + "-key.pem": key} {
+			if err = errors.Join(err, os.WriteFile(filepath.Join(dir, file), text, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ca, err := security.NewAuthority("payments", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issue := func(from time.Time) {
+		t.Helper()
+		pair, err := ca.Issue(security.Request{ID: "1", From: from, To: from.Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("1", pair)
+	}
+	write("ca", ca.Pair())
+	issue(time.Now().Add(-time.Minute))
+	s, err := security.New(t.Context(), "payments", "1", security.Options{CertFile: filepath.Join(dir, "1.pem"),
+		KeyFile: filepath.Join(dir, "1-key.pem"), CAFile: filepath.Join(dir, "ca.pem")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issue(time.Now().Add(4 * time.Second))
+	if _, err := s.Reload(t.Context(), false); err == nil {
+		t.Fatal("a certificate that is not valid yet is taken up")
+	}
+	for range 8 {
+		time.Sleep(time.Second)
+		switch changed, err := s.Reload(t.Context(), false); {
+		case err != nil:
+			t.Fatalf("it is reported again: %v", err)
+		case changed:
+			return
+		}
+	}
+	t.Error("it is not taken up")
 }

@@ -74,7 +74,7 @@ type Security struct {
 	stamps [4]stamp
 	given  []byte // what Secrets gave last
 	fault  error  // and its error
-	unread string // why the last load failed; "": it did not
+	unread bool   // the last load failed
 }
 
 // authority is a source of trust: a secret or certificates.
@@ -130,20 +130,20 @@ func (s *Security) changed(ctx context.Context) bool {
 
 // Reload reads the files and the secrets again, and reports whether they have changed; if not, they
 // are taken up only if always is set. After an error the previous state stays in use, and the next
-// Reload tries again: the cause may end without a change of a file. The same error is returned once.
+// Reload tries again: the cause may end without a change of a file. An error is returned once for
+// each change.
 func (s *Security) Reload(ctx context.Context, always bool) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.unread
-	if changed = s.changed(ctx) || always; !changed && before == "" {
+	if changed = s.changed(ctx) || always; !changed && !s.unread {
 		return false, nil
 	}
 	b, err := s.load()
-	if s.unread = ""; err == nil {
+	if s.unread = err != nil; !s.unread {
 		s.current.Store(b)
 		return true, nil
 	}
-	if s.unread = err.Error(); !changed && s.unread == before {
+	if !changed {
 		return false, nil
 	}
 	return true, err
