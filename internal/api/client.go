@@ -12,10 +12,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -143,12 +145,16 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 }
 
 func (c *Client) answered(req *http.Request) (*http.Response, error) {
-	resp, err := c.http.Do(req)
+	var connected atomic.Bool
+	resp, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		ConnectDone: func(_, _ string, err error) { connected.Store(connected.Load() || err == nil) },
+		GotConn:     func(httptrace.GotConnInfo) { connected.Store(true) },
+	})))
 	if err != nil && errors.Is(req.Context().Err(), context.Canceled) {
 		return nil, fmt.Errorf("agent %s: %w", c.addr, req.Context().Err())
 	}
 	if err != nil {
-		if frozen(err) {
+		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && connected.Load() {
 			return nil, unreachable("agent %s accepts connections and does not answer: %w; its process is frozen or overloaded: look at it, or ask another member", c.addr, unwrapped(err))
 		}
 		return nil, unreachable("agent %s does not answer: %w; start it, or give as --agent the address that an agent's ready event names", c.addr, unwrapped(err))
@@ -167,13 +173,6 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
-}
-
-// frozen reports whether there was a connection, and no answer within the time for it.
-func frozen(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	op, dials := errors.AsType[*net.OpError](err)
-	return ok && timeout.Timeout() && !(dials && op.Op == "dial")
 }
 
 func (c *Client) refusal(resp *http.Response) error {

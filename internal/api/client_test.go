@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"strings"
@@ -21,6 +22,24 @@ func TestAFrozenAgentIsNotToBeStarted(t *testing.T) {
 	}
 	c.http.Transport.(*http.Transport).ResponseHeaderTimeout = 10 * time.Millisecond
 	if err := c.Get(t.Context(), "/v1/status", nil); err == nil || !strings.Contains(err.Error(), "headers; its process is frozen or overloaded") {
+		t.Error(err)
+	}
+}
+
+// An agent that was not connected to in the time of a call may be off, or behind a firewall: it is not
+// reported as frozen.
+func TestAnAgentThatIsNotReachedInTimeIsNotFrozen(t *testing.T) {
+	c, err := NewClient("127.0.0.1:1", Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := c.Get(ctx, "/v1/status", nil); err == nil || strings.Contains(err.Error(), "frozen") {
 		t.Error(err)
 	}
 }
