@@ -22,7 +22,7 @@ type peer struct {
 	number      uint64 // in raft; 0: not known yet
 	rank        election.Rank
 	address     string // by the log
-	elsewhere   string // an address that it may have moved to: see addresses.go
+	elsewhere   string // an address that it may have moved to: see sight
 	detour      bool   // it is dialed at elsewhere next
 	strayed     bool   // the driver dials it at elsewhere
 	observer    bool
@@ -43,7 +43,7 @@ type peer struct {
 	noted   bool                  // it has noted this member's disk
 	pullAt  time.Time             // when its metadata may be requested again
 	pace    pace                  // of its clock
-	guest   bool                  // it is on no list here: see guests.go
+	guest   bool                  // it is on no list here: see mayVisit
 	voids   bool                  // it has reported that this member was removed
 	changed uint64                // with voids, the last change in its log: see [roster]
 	report  election.MemberReport // the last of the leader that this member follows; zero: there is none

@@ -150,7 +150,7 @@ type QuorumView struct {
 	Lease      time.Time                 // until when what it leads may run; zero: it leads nothing
 	Answered   map[election.ID]time.Time // of a leader: when the beat left that each voter has answered last; it counts to the lease from then
 	Promise    time.Time                 // until when it grants no vote; zero: it grants them
-	PromisedTo election.ID               // the leader that it has received; none: it has received none since it started
+	PromisedTo election.ID               // the leader that it has received; none: none since it started, or since it led
 	CampaignAt time.Time                 // when it asks for votes; zero: not yet
 	Granted    int                       // of a candidate: the votes that it has, its own included; 0: it asks for none
 }
