@@ -81,4 +81,12 @@ func TestSimRun(t *testing.T) {
 	if code, _, errs := playing(t, "run", file); code != cli.Usage || !strings.Contains(errs, "s.txt:2:5: expected a time") {
 		t.Errorf("a typo: exit code %d, %q", code, errs)
 	}
+	write("members 1 2\nrun 1s\nexpect messages ELECTION = 0\n")
+	if code, _, errs := playing(t, "run", file); code != cli.Usage || !strings.Contains(errs, `s.txt:3:1: expected a kind of message (ack, answer, beat, `) || !strings.Contains(errs, `found "ELECTION"`) {
+		t.Errorf("an unknown kind of message: exit code %d, %q", code, errs)
+	}
+	write("\ufeffmembers 1 2\r\nrun 1s\r\nexpect leader 2\r\n")
+	if code, _, errs := playing(t, "run", file); code != cli.Done {
+		t.Errorf("a file of Windows: exit code %d, %q", code, errs)
+	}
 }

@@ -76,6 +76,13 @@ func waits(w *world, p *process) {
 // Play runs the scenario and passes all that happens to log, which may be nil. Its error is a
 // *[invariant.Violation], a *[scenario.Unmet], or describes an invalid setup.
 func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
+	fresh, err := maker(s.Setup.Algorithm, s.Setup.Option)
+	if err == nil {
+		err = s.CheckKinds(fresh())
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
 	if s.Setup.Manual {
 		elapsed, err := explore.Play(s, maker, log)
 		return Outcome{Elapsed: elapsed}, err

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,22 @@ func (p *parser) expect(e *Expectation) {
 		w, _ := p.next("members, such as 1,2")
 		e.On = p.list(w)
 	}
+}
+
+// CheckKinds reports an expectation of messages of a kind that no member with a sends.
+func (s *Scenario) CheckKinds(a election.Algorithm) error {
+	kinds := election.Kinds(a)
+	for _, step := range s.Steps {
+		if e := step.Expect; e.What == "messages" && !slices.Contains(kinds, election.MessageKind(e.Of)) {
+			slices.Sort(kinds)
+			var names []string
+			for _, k := range kinds {
+				names = append(names, string(k))
+			}
+			return &ParseError{s.Name, step.Line, 1, fmt.Sprintf("expected a kind of message (%s), found %q", strings.Join(names, ", "), e.Of)}
+		}
+	}
+	return nil
 }
 
 // String returns what follows "expect" in a script.

@@ -34,6 +34,7 @@ const MaxMembers = 10_000
 // Parse reads a script. Its error joins every [ParseError], each of which begins with name. The
 // algorithm is not looked up yet.
 func Parse(name, text string) (*Scenario, error) {
+	text = strings.TrimPrefix(text, "\ufeff") // as editors on Windows write it
 	script, golden, _ := strings.Cut("\n"+text, "\n"+goldenMark+"\n")
 	p := &parser{s: &Scenario{Name: name, Golden: golden, Setup: Setup{Algorithm: "bully"}}, seen: map[string]spot{}}
 	for i, line := range strings.Split(strings.TrimPrefix(script, "\n"), "\n") {

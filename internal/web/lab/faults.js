@@ -16,6 +16,7 @@ const forms = {
   'expected a range from a lower integer to a higher one, such as 1..50, found %q': 'se esperaba un rango de un entero menor a uno mayor, como 1..50, no $1',
   'expected %s of at least %v, found %v: time does not run backwards': 'se esperaba $1 de $2 como mínimo, no $3: el tiempo no retrocede',
   'expected %s from %d to %d, found %q': 'se esperaba $1, de $2 a $3, no $4',
+  'expected a kind of message (%s), found %q': 'se esperaba una clase de mensaje ($1), no $2',
   'expected a member (%s), found %q': 'se esperaba un miembro ($1), no $2',
   'expected a link between two of the members (%s), such as 1-3 for both ways or 1>3 for one, found %q': 'se esperaba un enlace entre dos de los miembros ($1), como 1-3 en ambos sentidos o 1>3 en uno, no $2',
   'expected a link, such as 1-3 for both ways or 1>3 for one': 'se esperaba un enlace, como 1-3 en ambos sentidos o 1>3 en uno',
