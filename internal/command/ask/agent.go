@@ -34,6 +34,8 @@ type Command struct {
 	let    api.Access
 
 	terminal bool // the answer is shown on a terminal
+
+	answered time.Time // when the agent answered, and further ones were waited for; zero: just now
 }
 
 // New gives cmd the flags of a command that asks an agent; ask does its work.
@@ -204,9 +206,17 @@ func settled(ctx context.Context, look func(context.Context) string) string {
 	}
 }
 
+// age is how old t was when the agent answered.
+func (a *Command) age(t time.Time) time.Duration {
+	if a.answered.IsZero() {
+		return max(0, time.Since(t))
+	}
+	return max(0, a.answered.Sub(t))
+}
+
 // ago is how long ago t was: to the millisecond within ten seconds, then to the second.
-func ago(t time.Time) string {
-	since, to := max(0, time.Since(t)), time.Second
+func (a *Command) ago(t time.Time) string {
+	since, to := a.age(t), time.Second
 	if since < 10*time.Second {
 		to = time.Millisecond
 	}

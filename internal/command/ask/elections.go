@@ -53,7 +53,7 @@ func (a *Command) printElections(list []api.NamedElection, asked string) error {
 	for _, e := range list {
 		since := "-"
 		if !e.Since.IsZero() {
-			since = ago(e.Since.Time)
+			since = a.ago(e.Since.Time)
 		}
 		leader := "-"
 		if e.Leader != nil {

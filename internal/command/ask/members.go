@@ -58,7 +58,7 @@ func (a *Command) printMembers(s api.Status) error {
 		case m.Indirect:
 			heard = "-"
 		case !m.LastSeen.IsZero():
-			heard = ago(m.LastSeen.Time)
+			heard = a.ago(m.LastSeen.Time)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s", m.ID, mark(s, m.ID), m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), cmp.Or(strings.TrimLeft(strconv.FormatUint(m.Epoch, 10), "0"), "-"), heard)
 		if reaps && m.ReapedAt.IsZero() {

@@ -51,6 +51,7 @@ HTTP API (--http-advertise) is asked for its whole status, without a token.`,
 		if err := c.Get(ctx, "/v1/status", &s); err != nil {
 			return err
 		}
+		a.answered = time.Now()
 		var views []view
 		for _, addr := range also {
 			views = append(views, view{Addr: addr})
@@ -266,13 +267,13 @@ func (a *Command) printStatus(ctx context.Context, c *api.Client, s api.Status, 
 		return err
 	}
 	out := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "leader\t%s\n", leaderLine(s))
+	fmt.Fprintf(out, "leader\t%s\n", a.leaderLine(s))
 	if changes := explain.Changes(h.Events); len(changes) > 0 {
 		fmt.Fprintf(out, "why\t%s\n", changes[len(changes)-1].Sentence)
 	}
 	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
-	printStanding(out, s)
-	printAgreement(out, s, others)
+	a.printStanding(out, s)
+	a.printAgreement(out, s, others)
 	if len(s.Drained) > 0 {
 		fmt.Fprintf(out, "drained\t%s: no named election is led there\n", strings.Join(s.Drained, ", "))
 	}
@@ -301,26 +302,26 @@ func securityLine(s api.Status) string {
 	return "none: any process that can reach the port can join"
 }
 
-func leaderLine(s api.Status) string {
+func (a *Command) leaderLine(s api.Status) string {
 	line := "none known"
 	if s.Leader != nil {
 		line = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
 	}
 	if !s.Since.IsZero() {
-		line += fmt.Sprintf(", since %s (%s)", s.Since.Local().Format(time.RFC3339), ago(s.Since.Time))
+		line += fmt.Sprintf(", since %s (%s)", s.Since.Local().Format(time.RFC3339), a.ago(s.Since.Time))
 	}
 	return line
 }
 
 // printStanding prints the reason for which the member asked is no candidate, if it is none.
-func printStanding(out io.Writer, s api.Status) {
+func (a *Command) printStanding(out io.Writer, s api.Status) {
 	if s.Paused != nil {
 		fmt.Fprintf(out, "PAUSED\tuntil %s: %s stays leader, alive or not; batuta resume ends that\n", s.Paused.Until.Format(time.RFC3339), cmp.Or(s.Paused.Leader, "the next leader"))
 	}
 	if s.Standing != "" && s.Standing != "eligible" { // an older agent has none
 		since := ""
 		if !s.StandingSince.IsZero() {
-			since = fmt.Sprintf(", for %v", time.Since(s.StandingSince.Time).Round(time.Millisecond))
+			since = fmt.Sprintf(", for %v", a.age(s.StandingSince.Time).Round(time.Millisecond))
 		}
 		fmt.Fprintf(out, "candidate\tno: %s%s\n", s.Standing, since)
 		if s.StandingWhy != "" {
@@ -334,7 +335,7 @@ func printStanding(out io.Writer, s api.Status) {
 
 // printAgreement compares what the members hold: by their own answers where they
 // were asked, else by what they have acknowledged to the leader.
-func printAgreement(out io.Writer, s api.Status, others []view) {
+func (a *Command) printAgreement(out io.Writer, s api.Status, others []view) {
 	agreed := 1
 	for _, v := range others {
 		it, answered := v.answered()
@@ -344,7 +345,7 @@ func printAgreement(out io.Writer, s api.Status, others []view) {
 		case v.Status != nil && (v.Status.Cluster != s.Cluster || v.Status.Election != s.Election):
 			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.Status.ID, v.Addr, v.Status.Cluster)
 		case !reflect.DeepEqual(it.Token, s.Token):
-			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", it.ID, leaderLine(it))
+			fmt.Fprintf(out, "DISAGREES\t%s reports: %s\n", it.ID, a.leaderLine(it))
 		default:
 			agreed++
 		}

@@ -26,7 +26,7 @@ func TestThePromiseOfAQuorumIsShown(t *testing.T) {
 func TestDisagreementIsShown(t *testing.T) {
 	here, there := "7:5", "8:4"
 	var b strings.Builder
-	printAgreement(&b, api.Status{Token: &here}, []view{{Status: &api.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
+	new(Command).printAgreement(&b, api.Status{Token: &here}, []view{{Status: &api.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
 	if !strings.Contains(b.String(), "DISAGREES\t4 reports: 4, epoch 8") || !strings.Contains(b.String(), "1 of the 2 asked") {
 		t.Errorf("got %s", b.String())
 	}
@@ -42,7 +42,7 @@ func TestWhoDoesNotStandIsShown(t *testing.T) {
 		{api.Status{Standing: "unsaved", DiskError: "no room"}, "candidate\tno: unsaved\nDISK\tno room\n"},
 	} {
 		var b strings.Builder
-		if printStanding(&b, tt.status); b.String() != tt.want {
+		if new(Command).printStanding(&b, tt.status); b.String() != tt.want {
 			t.Errorf("got %q, want %q", b.String(), tt.want)
 		}
 	}
