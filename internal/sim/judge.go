@@ -73,10 +73,10 @@ func (w *judge) withinTwo(group []*process) bool {
 	})
 }
 
-// meet reports whether two live processes reach each other: either has the other's own address, and
-// not a former one, nor that of a second process.
+// meet reports whether two live processes reach each other. Of two that have moved, either must have
+// the other's new address; a member that has not moved is reached at its own, whatever the lists have.
 func (w *judge) meet(a, b *process) bool {
-	return w.reach(a, b) && (w.listed(a, b.slot) == b || w.listed(b, a.slot) == a)
+	return w.reach(a, b) && (a.moves == 0 || b.moves == 0 || w.listed(a, b.slot) == b || w.listed(b, a.slot) == a)
 }
 
 func eachTwo(group []*process, ok func(a, b *process) bool) bool {
