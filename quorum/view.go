@@ -139,6 +139,11 @@ func (c *voter) Votes() machine.QuorumView {
 	if p := c.peerBy(c.follows.from); p != nil && !c.patience.IsZero() {
 		v.PromisedTo = p.rank.ID
 	}
+	for i := range c.peers {
+		if p := &c.peers[i]; p.barred {
+			v.Barred = append(v.Barred, p.rank.ID)
+		}
+	}
 	if c.asks {
 		st := c.status()
 		term := st.GetTerm()

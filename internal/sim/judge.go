@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
@@ -75,8 +76,18 @@ func (w *judge) withinTwo(group []*process) bool {
 
 // meet reports whether two live processes reach each other. Of two that have moved, either must have
 // the other's new address; a member that has not moved is reached at its own, whatever the lists have.
+// Members of a quorum that bar each other do not meet: one of them has noted the disk of a second
+// process for the other's.
 func (w *judge) meet(a, b *process) bool {
+	if w.quorum && (a.bars(b) || b.bars(a)) {
+		return false
+	}
 	return w.reach(a, b) && (a.moves == 0 || b.moves == 0 || w.listed(a, b.slot) == b || w.listed(b, a.slot) == a)
+}
+
+// bars reports whether p, of a quorum, ignores q's messages.
+func (p *process) bars(q *process) bool {
+	return slices.Contains(p.machine.(leaseholder).Votes().Barred, q.rank.ID)
 }
 
 func eachTwo(group []*process, ok func(a, b *process) bool) bool {
@@ -491,6 +502,7 @@ type leaseholder interface {
 	Committed() uint64
 	Voters() [][]election.ID
 	Settled() bool
+	Votes() machine.QuorumView
 	Durable(records [][]byte) (term uint64)
 }
 

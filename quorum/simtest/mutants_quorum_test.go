@@ -91,5 +91,6 @@ var quorumMutants = []wrong{
 	{"quorum: a secret opens another leadership", "internal/core/attest/attest.go", "|| !o.followed.opens(Of(secret)) {", "|| len(secret) != Size {", "test internal/core/attest TestASecretEndsItsOwnLeadershipAlone"},
 	{"quorum: a heartbeat of a leader that is proven to be dead is followed", "quorum/follower.go", "\tif c.Over(b.term) {\n", "\tif false {\n", "test quorum TestABeatOfADeadLeaderIsNotFollowed"},
 	{"quorum: a voter waits for a leader that is proven to be dead", "quorum/voter.go", " || p.number == c.follows.from && c.Over(c.follows.term)\n", "\n", "test quorum TestAVoterDoesNotWaitForADeadLeaderToStand"},
+	{"quorum: a disk counts as known though few members have noted it", "quorum/cards.go", "\tif 2*c.known <= len(c.roster.Seats)-1 {", "\tif c.known == 0 {", "soak quorum-claimants 1:500: an epoch names one leadership, and the next has a higher one"},
 	{"quorum: another list at a restart is taken", "quorum/replica.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 }

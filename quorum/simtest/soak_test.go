@@ -20,3 +20,10 @@ func TestSoakHandovers(t *testing.T) {
 	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](40, 1000),
 		Draws: []draw.Kind{draw.Handovers}})
 }
+
+// TestSoakSuccessions: guards attest the end of a quorum's leaders, and second processes claim the ids
+// of its members.
+func TestSoakSuccessions(t *testing.T) {
+	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](100, 1000),
+		Faults: append(sim.SoakFaults(), sim.MembershipFaults()...), Draws: []draw.Kind{draw.Attested, draw.Claimants}})
+}

@@ -153,6 +153,7 @@ type QuorumView struct {
 	PromisedTo election.ID               // the leader that it has received; none: none since it started, or since it led
 	CampaignAt time.Time                 // when it asks for votes; zero: not yet
 	Granted    int                       // of a candidate: the votes that it has, its own included; 0: it asks for none
+	Barred     []election.ID             // members that it ignores, as they come with a disk that has no vote here
 }
 
 // Wait is what runs out at a member, for a picture of it.

@@ -32,12 +32,17 @@ func TestDraws(t *testing.T) {
 	drawn[draw.Full] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Disk })
 	drawn[draw.Requests] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Pause || s.Do == scenario.Candidacy })
 	drawn[draw.Absences] = func(s *scenario.Scenario) bool { return s.Setup.Timing.Silence > 0 }
+	drawn[draw.Attested] = func(s *scenario.Scenario) bool { return s.Setup.Option == "attested" }
+	drawn[draw.Claimants] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Duplicate })
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	for _, d := range draw.Kinds() {
 		const seeds = 300
 		count := 0
 		for seed := uint64(1); seed <= seeds; seed++ {
 			bare := draw.Config{Algorithm: "bully", Nodes: 5, PerRun: 10, Faults: faults, Draws: []draw.Kind{}}
+			if d == draw.Attested || d == draw.Claimants {
+				bare.Algorithm = "quorum"
+			}
 			with := bare
 			with.Draws = []draw.Kind{d}
 			a, b := bare.Schedule(seed), with.Schedule(seed)

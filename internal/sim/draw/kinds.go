@@ -29,11 +29,13 @@ const (
 	Full       Kind = "full"        // a disk has no more room
 	Requests   Kind = "requests"    // users pause the cluster, have no work for a leader, start a second machine with an id, or move a member
 	Absences   Kind = "absences"    // members may be silent for longer than T; where members join, a leader removes those that are absent
+	Attested   Kind = "attested"    // in a quorum: a guard attests the end of a leader's process
+	Claimants  Kind = "claimants"   // in a quorum: a second process with an empty disk claims a member's id
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences}
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants}
 }
 
 // Defaults returns the kinds that are drawn unless others are requested: those before [Elections].

@@ -39,6 +39,8 @@ func (c Config) Schedule(seed uint64) *scenario.Scenario {
 		g.happenings()
 		if g.s.Setup.OneLeader() {
 			g.siege()
+			g.succession()
+			g.claimant()
 		}
 		g.handover()
 		if g.drawFault() && !g.rng.One(4) {
@@ -56,14 +58,15 @@ type generator struct {
 	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections, handovers, full, requests *RNG // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
+	claimed        election.ID    // the member of which second processes start with the list of all
 }
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
@@ -111,6 +114,9 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
 	g.slowWork(&s)
+	if _, ok := g.draw(Attested); ok && s.OneLeader() && s.Option == "" {
+		s.Option = "attested"
+	}
 	s.Fsync.Max = min(s.Fsync.Max, f.Timing.TProcess) // that is part of handling a message
 	g.varyLinks(&s)
 	return s
