@@ -50,16 +50,18 @@ export function text(el, value) {
 
 // listed keeps one child of parent for each item, by key, in order, and reuses them.
 export function listed(parent, items, key, make, update) {
-  const old = new Map([...parent.children].map(el => [el.dataset.key, el]))
+  const keys = items.map(item => String(key(item))), kept = new Set(keys), old = new Map()
+  for (const el of [...parent.children]) { // removed first: a child that only moves up stays in place, and keeps the focus
+    if (kept.has(el.dataset.key)) old.set(el.dataset.key, el)
+    else el.remove()
+  }
   let at = parent.firstElementChild
-  for (const item of items) {
-    const k = String(key(item))
-    let el = old.get(k)
-    if (el) old.delete(k)
-    else { el = make(item); el.dataset.key = k }
+  items.forEach((item, i) => {
+    let el = old.get(keys[i])
+    if (el) old.delete(keys[i])
+    else { el = make(item); el.dataset.key = keys[i] }
     if (el !== at) parent.insertBefore(el, at)
     else at = at.nextElementSibling
     if (update) update(el, item)
-  }
-  for (const el of old.values()) el.remove()
+  })
 }
