@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"testing"
+	"time"
 )
 
 // answered is a script after which window.answers holds what the agent answers: a function by method and path.
@@ -24,6 +25,26 @@ func agentOf(t *testing.T, quiet ...string) *tab {
 	return b
 }
 
+// An answer that comes late closes no later question.
+func TestALateAnswerClosesNoOtherQuestion(t *testing.T) {
+	b := agentOf(t)
+	eval[any](b, "window.answers['POST v1/campaign'] = () => new Promise(done => { window.release = () => done(json({})) }), 0")
+	b.click("#campaign")
+	b.click("#ask-yes")
+	b.until("window.release")
+	b.click("#ask-no")
+	b.click("#add")
+	b.until("document.querySelector('#ask').open")
+	if eval[bool](b, "document.querySelector('#ask-yes').disabled") {
+		t.Error("a question cannot be answered while an earlier one is being answered")
+	}
+	eval[any](b, "window.release(), 0")
+	time.Sleep(300 * time.Millisecond)
+	if !eval[bool](b, "document.querySelector('#ask').open") {
+		t.Error("the late answer has closed another question")
+	}
+}
+
 // A row keeps the focus when the row above it is removed.
 func TestARowKeepsTheFocus(t *testing.T) {
 	b := agentOf(t)
@@ -38,4 +59,23 @@ func TestARowKeepsTheFocus(t *testing.T) {
 	})`); got != "c" {
 		t.Errorf("%q has the focus", got)
 	}
+}
+
+// Ids as long as can be, and of any script, fit a screen of 320 px.
+func TestAnyIDFitsASmallDashboard(t *testing.T) {
+	b := agentOf(t)
+	b.size(320, 600, "light")
+	b.fits("320")
+	eval[any](b, `(() => {
+		const status = async () => (await real('v1/status')).json()
+		answers['GET v1/status'] = async () => { const s = await status(); for (const id of ['a'.repeat(64), 'שלום', '🦊', 'W'.repeat(64)]) s.members.push({ ...s.members[0], id }); s.leader = 'W'.repeat(64); s.token = '7:' + s.leader; s.standing_why = 'x'.repeat(300); s.disk_error = 'y'.repeat(300); return json(s) }
+	})(), 0`)
+	b.until("document.querySelectorAll('#rows tr').length === 5")
+	b.fits("long ids")
+	b.click("#add")
+	b.fits("add")
+	b.click("#ask-no")
+	eval[any](b, "document.querySelector('#rows button.danger').click(), 0")
+	b.until("document.querySelector('#ask').open")
+	b.fits("remove")
 }

@@ -25,18 +25,17 @@ export function question({ title, words = '', yes, danger = false, fields = [], 
   replace($('#ask-fields'), fields.map(f => f.type === 'checkbox' ? h('label', { class: 'check' }, h('input', { name: f.name, type: 'checkbox' }), f.label) : h('label', {}, f.label, f.options
     ? h('select', { name: f.name }, f.options.map(o => h('option', { value: o }, o)))
     : h('input', { name: f.name, type: f.type || 'text', required: f.required, placeholder: f.placeholder, autocomplete: 'off', spellcheck: 'false' }))))
-  form.onsubmit = async event => {
+  $('#ask-yes').disabled = false
+  const submit = form.onsubmit = async event => {
     event.preventDefault()
     $('#ask-yes').disabled = true
     text($('#ask-error'), '')
-    try {
-      await act(Object.fromEntries(new FormData(form)))
-      dialog.close()
-    } catch (error) {
-      explain($('#ask-error'), 'failed', error)
-    } finally {
-      $('#ask-yes').disabled = false
-    }
+    let failed
+    try { await act(Object.fromEntries(new FormData(form))) } catch (error) { failed = error }
+    if (form.onsubmit !== submit) return // the dialog shows another question by now
+    $('#ask-yes').disabled = false
+    if (failed) explain($('#ask-error'), 'failed', failed)
+    else dialog.close()
   }
   $('#ask-no').onclick = () => dialog.close()
   if (!dialog.open) dialog.showModal()
