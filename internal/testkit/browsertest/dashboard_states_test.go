@@ -45,6 +45,26 @@ func TestALateAnswerClosesNoOtherQuestion(t *testing.T) {
 	}
 }
 
+// A list of elections that is narrowed to a member is whole when that member is removed.
+func TestElectionsOfARemovedMember(t *testing.T) {
+	b := agentOf(t)
+	eval[any](b, `(() => {
+		window.two = true
+		const status = async () => (await real('v1/status')).json()
+		answers['GET v1/status'] = async () => { const s = await status(); if (two) s.members.push({ ...s.members[0], id: '2' }); return json(s) }
+		answers['GET v1/elections'] = async () => json([{ name: 'a', seat: 0, leader: two ? '2' : '1', token: '3:2', since: new Date() }], { headers: { ETag: String(two) } })
+	})(), 0`)
+	b.until("document.querySelectorAll('#shares li').length === 2")
+	b.clickText("#shares li button", "2")
+	b.until("document.querySelector('#elections-found').textContent === '1 found'")
+	eval[any](b, "window.two = false, 0")
+	b.until("document.querySelectorAll('#shares li').length === 1")
+	time.Sleep(300 * time.Millisecond)
+	if !eval[bool](b, "document.querySelector('#elections-all .entry') !== null && document.querySelector('#elections-rows').checkVisibility()") {
+		t.Errorf("no election is shown: %s", eval[string](b, "document.querySelector('#elections').innerText"))
+	}
+}
+
 // A row keeps the focus when the row above it is removed.
 func TestARowKeepsTheFocus(t *testing.T) {
 	b := agentOf(t)

@@ -51,6 +51,7 @@ export class Elections {
       if (leader === null) none++
       else led.set(leader, (led.get(leader) ?? 0) + 1)
     }
+    if (typeof this.#by === 'string' && !led.has(this.#by)) this.#by = null // that member was removed
     const all = [...led].map(([id, n]) => ({ who: id, key: 'of ' + id, name: id, n, drained: drained.includes(id), member: this.status.members.some(m => m.id === id) }))
     if (none || this.#by === noLeader) all.unshift({ who: noLeader, key: 'noLeader', name: t('noLeader'), n: none })
     const most = Math.max(1, ...all.map(x => x.n))
