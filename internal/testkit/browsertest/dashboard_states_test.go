@@ -1,6 +1,9 @@
 package browsertest
 
 import (
+	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -65,6 +68,23 @@ func TestElectionsOfARemovedMember(t *testing.T) {
 	}
 }
 
+// An outage is announced once.
+func TestANoticeIsAnnouncedOnce(t *testing.T) {
+	for _, lang := range []string{"en", "es"} {
+		m := cluster(t, "1")["1"]
+		b := open(t, browser(t), "http://"+m.http+"/?lang="+lang, gone...)
+		b.until(leaderIs + "'1' && document.querySelector('#live').textContent === " + map[string]string{"en": "'Live'", "es": "'En vivo'"}[lang])
+		m.kill()
+		b.until("!document.querySelector('#notice').hidden")
+		time.Sleep(3 * time.Second)
+		eval[any](b, "window.changes = 0, new MutationObserver(() => window.changes++).observe(document.querySelector('#notice'), { childList: true, characterData: true, subtree: true }), 0")
+		time.Sleep(5 * time.Second)
+		if n := eval[int](b, "window.changes"); n > 0 {
+			t.Errorf("%s: the same notice has changed %d times", lang, n)
+		}
+	}
+}
+
 // A row keeps the focus when the row above it is removed.
 func TestARowKeepsTheFocus(t *testing.T) {
 	b := agentOf(t)
@@ -78,6 +98,51 @@ func TestARowKeepsTheFocus(t *testing.T) {
 		return document.activeElement.textContent
 	})`); got != "c" {
 		t.Errorf("%q has the focus", got)
+	}
+}
+
+// A page whose token is no longer valid is not live.
+func TestAPageWithoutATokenIsStale(t *testing.T) {
+	b := agentOf(t, "status of 401")
+	eval[any](b, "answers['GET v1/status'] = async () => json({ error: 'no token' }, { status: 401 }), 0")
+	b.until("document.querySelector('#ask').open")
+	time.Sleep(300 * time.Millisecond)
+	if got := eval[string](b, "document.querySelector('#live').textContent"); got == "Live" {
+		t.Error(got)
+	}
+}
+
+// An agent that answers, and has no room for another stream of events, is not lost.
+func TestAnAgentWithoutRoomForAStream(t *testing.T) {
+	m := cluster(t, "1")["1"]
+	for range 64 {
+		answer, err := http.Get("http://" + m.http + "/v1/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+	}
+	b := open(t, browser(t), "http://"+m.http+"/", "status of 503")
+	b.until(leaderIs + "'1'")
+	eval[any](b, "window.stale = 0, new MutationObserver(() => window.stale += document.body.classList.contains('stale')).observe(document.body, { attributes: true }), 0")
+	time.Sleep(5 * time.Second)
+	if n := eval[int](b, "window.stale"); n > 0 {
+		t.Errorf("it was stale %d times: %s", n, eval[string](b, "document.querySelector('#notice').textContent"))
+	}
+}
+
+// An agent that is silent has answered nothing.
+func TestASilentAgentInSpanish(t *testing.T) {
+	m := cluster(t, "1")["1"]
+	b := open(t, browser(t), "http://"+m.http+"/?lang=es", gone...)
+	b.until(leaderIs + "'1'")
+	if err := m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.cmd.Process.Signal(syscall.SIGCONT) })
+	b.until("!document.querySelector('#notice').hidden")
+	if got := eval[string](b, "document.querySelector('#notice').textContent"); !strings.Contains(got, "no hay conexión") {
+		t.Error(got)
 	}
 }
 

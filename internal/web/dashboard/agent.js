@@ -35,13 +35,16 @@ export const news = (path, tag = '') => ask('GET', path, { tag })
 const silence = 40_000 // the agent says something every 15 s
 
 // listen follows /v1/events for ever: each event to on.event, and what becomes of the
-// connection to on.open and on.lost. It asks again after half a second.
+// connection to on.open and on.lost. It asks again after half a second; if the agent refuses a
+// stream, the page goes on by what it asks for itself.
 export async function listen(on) {
   for (;;) {
     let pause = 500
     try { await follow(on) } catch (error) {
-      on.lost(error)
-      if (error instanceof Refused && error.code === 401) pause = Infinity // until there is a token
+      const code = error instanceof Refused ? error.code : 0
+      if (code === 401) pause = Infinity // until there is a token
+      if (code === 0 || code === 401) on.lost(error)
+      else pause = 5000
     }
     await new Promise(done => { again = done; if (pause < Infinity) setTimeout(done, pause) })
   }

@@ -77,14 +77,16 @@ class Dashboard {
   }
 
   #lost(error) {
-    if (error instanceof Refused && error.code === 401) { this.#askToken(); return }
-    this.down = true
+    const code = error instanceof Refused ? error.code : 'lost'
+    if (code === 401) this.#askToken()
+    if (this.down === code || code === 401 && !this.status) return
+    this.down = code
     document.body.classList.add('stale')
     $('#live').classList.add('stale')
     const time = at(this.heard)
     text($('#live'), t('stale', { time }))
-    this.#notice(' ')
-    explain($('#notice'), 'gone', error, { time })
+    this.#notice(code === 401 ? '' : ' ')
+    if (code !== 401) explain($('#notice'), 'gone', error, { time })
   }
 
   #askToken() {

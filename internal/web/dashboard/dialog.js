@@ -2,13 +2,14 @@
 
 import { $, h, replace, text } from './shared/dom.js'
 import { lang } from './shared/page.js'
+import { Refused } from './agent.js'
 import { t } from './texts.js'
 
 // explain shows why something has failed. A page of another language has a summary by the status of the answer, and
 // beneath it the agent's own English words.
 export function explain(el, key, error, values) {
   if (lang === 'en') { text(el, t(key, { ...values, why: error.message })); return }
-  const code = error.code ?? 0, known = t('e' + code)
+  const code = error instanceof Refused ? error.code : 0, known = t('e' + code)
   replace(el, t(key, { ...values, why: known === 'e' + code ? t('eOther', { code }) : known }), h('span', { class: 'detail', lang: 'en' }, error.message))
 }
 
