@@ -146,6 +146,16 @@ func TestASilentAgentInSpanish(t *testing.T) {
 	}
 }
 
+// Times are by the agent's clock, whatever the browser's is.
+func TestTheBrowsersClockIsWrong(t *testing.T) {
+	b := agentOf(t)
+	eval[any](b, "(now => { Date.now = () => now() + 3_600_000 })(Date.now), 0")
+	time.Sleep(2500 * time.Millisecond)
+	if got := eval[string](b, "document.querySelector('#reign').textContent"); len(got) > 20 {
+		t.Errorf("it leads for: %s", got)
+	}
+}
+
 // Ids as long as can be, and of any script, fit a screen of 320 px.
 func TestAnyIDFitsASmallDashboard(t *testing.T) {
 	b := agentOf(t)

@@ -15,7 +15,7 @@ import { Elections } from './elections.js'
 import { Jobs } from './jobs.js'
 import { Quorum } from './quorum.js'
 import { t } from './texts.js'
-import { at, count, exact, lasting } from './times.js'
+import { at, count, lasting, now, synchronize } from './times.js'
 
 const beat = 2000 // ms between two looks while nothing is told
 const cordoned = 'a user of the dashboard has cordoned it'
@@ -28,7 +28,7 @@ class Dashboard {
     this.quorum = new Quorum()
     this.elections = new Elections(() => this.did())
     this.jobs = new Jobs(() => this.did())
-    this.heard = Date.now()
+    this.heard = now()
     text($('#live'), t('loading'))
     const hour = 3_600_000
     const ranges = [[0, t('all')], [hour / 12, t('minutes', { n: 5 })], [hour, t('hours', { n: 1 })], [24 * hour, t('hours', { n: 24 })]]
@@ -55,10 +55,12 @@ class Dashboard {
     try {
       const status = await get('v1/status')
       const stale = !this.status || changed || this.status.incarnation !== status.incarnation || this.status.token !== status.token || document.body.classList.contains('stale')
-      if (stale) this.history = await get('v1/history')
+      if (stale) {
+        this.history = await get('v1/history')
+        synchronize(this.history.now)
+      }
       this.status = status
-      this.heard = Date.now()
-      this.offset = Date.parse(status.since || 0)
+      this.heard = now()
       this.#alive()
       this.#show(stale)
     } catch (error) {
@@ -168,8 +170,8 @@ class Dashboard {
   #tick() {
     const s = this.status
     if (!s) return
-    const now = document.body.classList.contains('stale') ? this.heard : Date.now()
-    const since = s.since ? lasting(now - Date.parse(s.since), true) : '—'
+    const shown = document.body.classList.contains('stale') ? this.heard : now()
+    const since = s.since ? lasting(shown - Date.parse(s.since), true) : '—'
     text($('#reign'), s.leader ? t('reign', { epoch: s.epoch, time: since }) : t('noReign', { epoch: s.epoch, time: since }))
   }
 

@@ -4,7 +4,7 @@ import { $, h, listed, set, text } from './shared/dom.js'
 import { news, post } from './agent.js'
 import { question } from './dialog.js'
 import { t } from './texts.js'
-import { count, lasting } from './times.js'
+import { count, lasting, now } from './times.js'
 import { Rows } from './window.js'
 
 const noLeader = Symbol('noLeader') // as the leader that is looked for
@@ -98,7 +98,7 @@ export class Elections {
     text(leader, e.leader ?? t('noLeader'))
     row.classList.toggle('none', e.leader === null)
     text(epoch, e.token?.split(':')[0] ?? '—') // as text: it may be more than a number holds
-    text(since, e.since ? lasting(Date.now() - Date.parse(e.since), true) : '—')
+    text(since, e.since ? lasting(now() - Date.parse(e.since), true) : '—')
     act.firstChild.onclick = () => this.#transfer(e)
   }
 

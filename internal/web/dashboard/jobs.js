@@ -4,7 +4,7 @@ import { $, h, listed, text } from './shared/dom.js'
 import { get, post } from './agent.js'
 import { question } from './dialog.js'
 import { t } from './texts.js'
-import { count, lasting } from './times.js'
+import { count, lasting, now } from './times.js'
 
 const columns = ['job', 'leader', 'j_next', 'j_last', 'member', 'j_result', 'j_took', 'j_missed']
 
@@ -29,10 +29,10 @@ export class Jobs {
   }
 
   #fill(row, j) {
-    const now = Date.now(), failed = ['failed', 'timeout', 'lost'].includes(j.result)
+    const failed = ['failed', 'timeout', 'lost'].includes(j.result)
     const cells = [
-      j.name, j.leader ?? t('noLeader'), j.paused ? t('j_paused') : j.next ? t('j_in', { time: lasting(Date.parse(j.next) - now, true) }) : '—',
-      j.last ? t('ago', { time: lasting(now - Date.parse(j.last), true) }) : '—', j.by ?? '—',
+      j.name, j.leader ?? t('noLeader'), j.paused ? t('j_paused') : j.next ? t('j_in', { time: lasting(Date.parse(j.next) - now(), true) }) : '—',
+      j.last ? t('ago', { time: lasting(now() - Date.parse(j.last), true) }) : '—', j.by ?? '—',
       !j.result ? '—' : j.result === 'failed' && j.exit !== null ? t('j_exit', { exit: j.exit }) : t('j_' + j.result),
       j.took === null ? '—' : lasting(j.took * 1000), count(j.missed),
     ]

@@ -4,6 +4,7 @@
 import { replace, s } from './shared/dom.js'
 import { short } from './shared/words.js'
 import { t } from './texts.js'
+import { now } from './times.js'
 
 const width = 720, height = 440
 
@@ -56,7 +57,7 @@ function ring(edges, members, places) {
 
 function node(m, shown, status, { x, y }, r, n) {
   const leads = m.id === status.leader, self = m.id === status.id
-  const behind = !leads && m.state === 'up' && !self && (m.epoch || !m.indirect) && status.epoch > m.epoch && Date.now() - Date.parse(status.since) > 1500 // its word takes a beat
+  const behind = !leads && m.state === 'up' && !self && (m.epoch || !m.indirect) && status.epoch > m.epoch && now() - Date.parse(status.since) > 1500 // its word takes a beat
   const below = y > height / 2 + 12
   const words = leads ? t('leads') : m.state === 'up' ? (m.standing && m.standing !== 'eligible' ? t(m.standing).replace(/^no: /, '') : behind ? t('behind') : t('follows')) : t(m.state)
   const g = s('g', { class: `node ${m.state} ${leads ? 'leads' : ''} ${behind ? 'behind' : ''}`, transform: `translate(${x} ${y})` },

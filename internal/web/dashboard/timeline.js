@@ -5,7 +5,7 @@ import { lang } from './shared/page.js'
 import { causes, doing, reason, short } from './shared/words.js'
 import { merge, reigns } from './reigns.js'
 import { t } from './texts.js'
-import { at, exact, lasting, toMilli } from './times.js'
+import { at, exact, lasting, now as clock, toMilli } from './times.js'
 
 // shown is a number of rows that a page bears.
 const shown = 200
@@ -20,7 +20,7 @@ function seen(id, history, gathered) {
 }
 
 export function draw(el, id, history, gathered, leaderships, range) {
-  const now = Date.now(), members = seen(id, history, gathered), list = merge(members)
+  const now = clock(), members = seen(id, history, gathered), list = merge(members)
   const begin = Math.min(...members.map(m => m.began), list[0]?.from ?? Infinity)
   const from = Math.max(range ? now - range : -Infinity, begin)
   const x = when => 100 * (when - from) / Math.max(now - from, 1)

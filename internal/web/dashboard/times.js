@@ -9,10 +9,18 @@ const number = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 })
 const whole = new Intl.NumberFormat(locale)
 const units = lang === 'es' ? { d: 'd', h: 'h', m: 'min', s: 's', ms: 'ms' } : { d: 'd', h: 'h', m: 'min', s: 's', ms: 'ms' }
 
+let ahead = 0 // ms from the browser's clock to the agent's
+
+// synchronize takes over the agent's clock, which shows this stamp. What the agent reports is by its clock.
+export function synchronize(stamp) { ahead = exact(stamp) - Date.now() }
+
+// now is the time by the agent's clock.
+export const now = () => Date.now() + ahead
+
 const date = at => at instanceof Date ? at : new Date(at)
 
 // at is a time of day, with its day when that is another.
-export const at = value => (date(value).toDateString() === new Date().toDateString() ? clock : day).format(date(value))
+export const at = value => (date(value).toDateString() === date(now()).toDateString() ? clock : day).format(date(value))
 
 export const toMilli = value => fine.format(date(value))
 
