@@ -68,6 +68,14 @@ func TestElectionsOfARemovedMember(t *testing.T) {
 	}
 }
 
+// The timeline of a member without others is drawn as time passes.
+func TestTheTimelineOfOneMemberGoesOn(t *testing.T) {
+	b := agentOf(t)
+	time.Sleep(3 * time.Second) // the page looks at what has begun
+	eval[any](b, "window.drawn = document.querySelector('#band div'), 0")
+	b.until("!document.contains(window.drawn)")
+}
+
 // An outage is announced once.
 func TestANoticeIsAnnouncedOnce(t *testing.T) {
 	for _, lang := range []string{"en", "es"} {

@@ -217,10 +217,12 @@ class Dashboard {
 
   // gather asks what the other members have seen, where they tell their addresses.
   async #gather() {
-    if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
-    try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
-    this.gathered.members.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }))
-    this.#show(false)
+    if (document.hidden || document.body.classList.contains('stale')) return
+    if (this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) {
+      try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
+      this.gathered.members.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }))
+      this.#show(false)
+    }
     this.#timeline()
   }
 
