@@ -1,6 +1,6 @@
 // The scheduled jobs: the last run of each, and what a user may ask of it.
 
-import { $, h, listed, text } from './shared/dom.js'
+import { $, h, listed, set, text } from './shared/dom.js'
 import { get, post } from './agent.js'
 import { question } from './dialog.js'
 import { t } from './texts.js'
@@ -18,14 +18,13 @@ export class Jobs {
     try {
       const list = await get('v1/jobs')
       $('#jobs').hidden = !list.length
-      listed($('#jobs-rows'), list, j => j.name, j => this.#make(j), (row, j) => this.#fill(row, j))
+      listed($('#jobs-rows'), list, j => j.name, () => this.#make(), (row, j) => this.#fill(row, j))
     } catch { /* the page itself shows that the agent is gone */ } finally { this.looking = false }
   }
 
-  #make({ name }) {
-    const button = (label, ask) => h('button', { 'aria-label': `${t(label)}: ${name}`, onclick: () => this.#ask(ask, name) }, t(label))
+  #make() {
     return h('tr', {}, columns.map(c => h('td', { class: { job: 'id', j_missed: 'number', j_took: 'number' }[c], 'data-label': t(c) }, h('span'))),
-      h('td', { 'data-label': t('acts') }, h('div', { class: 'row acts' }, button('j_run', 'run'), button('j_pause', 'pause'), button('j_resume', 'resume'))))
+      h('td', { 'data-label': t('acts') }, h('div', { class: 'row acts' }, h('button'), h('button'))))
   }
 
   #fill(row, j) {
@@ -40,9 +39,15 @@ export class Jobs {
     row.children[1].classList.toggle('warn', j.leader === null)
     row.children[2].classList.toggle('warn', j.paused)
     row.children[5].classList.toggle('warn', failed)
-    const [, pause, resume] = row.lastChild.firstChild.children
-    pause.hidden = j.paused
-    resume.hidden = !j.paused
+    const [run, other] = row.lastChild.firstChild.children
+    this.#offer(run, 'run', j.name)
+    this.#offer(other, j.paused ? 'resume' : 'pause', j.name) // the same button, which keeps the focus
+  }
+
+  #offer(button, what, name) {
+    text(button, t('j_' + what))
+    set(button, 'aria-label', `${t('j_' + what)}: ${name}`)
+    button.onclick = () => this.#ask(what, name)
   }
 
   #ask(what, name) {
