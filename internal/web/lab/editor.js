@@ -16,6 +16,7 @@ export class Editor {
     this.steps = []
     this.area.addEventListener('input', () => {
       clearTimeout(this.timer)
+      lab.turn++ // what is being played is an earlier text
       this.#lines()
       this.timer = setTimeout(() => lab.load(this.area.value), 350)
     })

@@ -35,6 +35,7 @@ class Lab {
     }
     this.now = 0
     this.playing = false
+    this.turn = 0 // of what has been asked to play
     this.frame = null // the one that is asked for
     this.picked = null
     this.circle = new Circle($('#circle'), t, {
@@ -98,7 +99,7 @@ class Lab {
 
   // load plays a scenario and shows the moment at. It resolves to whether it could be read.
   async load(scenario, { at = this.now, play = false, keep = true } = {}) {
-    const turn = this.turn = (this.turn || 0) + 1
+    const turn = ++this.turn
     const slow = setTimeout(() => this.say(t('running'), true), 300)
     let played
     try {
@@ -133,7 +134,7 @@ class Lab {
   incident(text) {
     try {
       const { played, tour } = recorded(JSON.parse(text))
-      this.turn = (this.turn || 0) + 1
+      this.turn++
       this.#show(played, 0, false, true)
       this.tours.show(tour)
       return true
