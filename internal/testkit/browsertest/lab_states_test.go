@@ -1,8 +1,11 @@
 package browsertest
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // answersLate is a script that lets the lab's simulator answer a call only after window.answer().
@@ -27,4 +30,18 @@ func TestTypingGoesOnWhileTheLabPlays(t *testing.T) {
 		t.Errorf("the text is %q", got)
 	}
 	b.until("lab.model.trace.includes('3 crashes')")
+}
+
+// A member keeps the focus when the picture is drawn for another scenario.
+func TestAMemberKeepsTheFocus(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "lab.pause(), lab.seek(500), document.querySelector('.hit[aria-label^=\"Member 5\"]').focus(), 0")
+	b.press(kb.Enter)
+	b.until("!document.querySelector('#menu').hidden")
+	b.clickText("#menu button", "Crash")
+	b.until("lab.model.trace.includes('5 crashes')")
+	if got := eval[string](b, "document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName"); !strings.HasPrefix(got, "Member 5") {
+		t.Errorf("%s has the focus", got)
+	}
 }

@@ -77,6 +77,7 @@ export class Circle {
   }
 
   #nodes(model) {
+    const focused = this.members?.findIndex(m => m.hit === document.activeElement)
     this.nodes.textContent = ''
     const next = i => this.places[(i + 1) % this.places.length]
     const finger = this.big ? 64 : 52 // the circle of a lecture is smaller on a phone
@@ -106,6 +107,7 @@ export class Circle {
       this.nodes.append(g)
       return { g, hit, ring, halo, mark, crown, paused, say, below, runs }
     })
+    this.members[focused]?.hit.focus({ preventScroll: true })
   }
 
   render(now) {
