@@ -27,7 +27,7 @@ class Lab {
 
   constructor() {
     translate(t)
-    toggles($('#lang'), $('#theme'))
+    toggles($('#lang'), $('#theme'), () => this.#keep())
     this.simulator = new Simulator()
     this.simulator.loading = share => {
       $('#loading').hidden = share >= 1
@@ -66,6 +66,7 @@ class Lab {
   async #start() {
     if (location.hash === '#incident') { this.#handed(); return }
     this.say(t('loading'), true)
+    const asked = location.hash.includes('=')
     let linked
     try {
       await this.tours.load()
@@ -77,10 +78,12 @@ class Lab {
       return
     }
     this.say('')
-    if (linked?.superpeers) this.superpeers.begin(linked.superpeers)
+    const shown = linked?.text !== undefined || linked?.superpeers && this.superpeers.begin(linked.superpeers)
     if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
-    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked && !matchMedia('(prefers-reduced-motion: reduce)').matches })
+    const why = $('#state').textContent || asked && !shown && t('noLink')
+    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked && !matchMedia('(prefers-reduced-motion: reduce)').matches })
+    if (why) this.say(why)
     document.body.dataset.ready = 'yes'
   }
 
@@ -346,11 +349,18 @@ class Lab {
     }
   }
 
+  // keep writes what is shown into the page's address.
+  async #keep() {
+    if (this.real || !this.model) return
+    const { current, link } = this.tours
+    history.replaceState(null, '', await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: current?.scenario === this.editor.text ? link : undefined }))
+  }
+
   async #share() {
-    const url = await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: this.tours.link })
-    history.replaceState(null, '', url)
-    try { await navigator.clipboard.writeText(url) } catch { /* the address stands in the bar */ }
-    this.say(t('copied'), true)
+    await this.#keep()
+    let words = t('copied')
+    try { await navigator.clipboard.writeText(location.href) } catch { words = t('inAddress') }
+    this.say(words, true)
     setTimeout(() => this.say(''), 2500)
   }
 }

@@ -44,11 +44,13 @@ export function translate(t, from = document) {
   }
 }
 
-// toggles makes the two buttons work that every page has.
-export function toggles(languageButton, themeButton) {
+// toggles makes the two buttons work that every page has. keep writes what the page shows into its
+// address, for the same page in the other language.
+export function toggles(languageButton, themeButton, keep = () => {}) {
   languageButton.textContent = lang === 'es' ? 'English' : 'Español'
   languageButton.lang = lang === 'es' ? 'en' : 'es'
-  languageButton.addEventListener('click', () => {
+  languageButton.addEventListener('click', async () => {
+    await keep()
     store.set('batuta.lang', lang === 'es' ? 'en' : 'es')
     const url = new URL(location.href)
     url.searchParams.delete('lang')
