@@ -1,7 +1,12 @@
 package browsertest
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,5 +107,109 @@ func TestALinkThatIsNotCopied(t *testing.T) {
 	b.until("location.hash.startsWith('#s=') && document.querySelector('#state').textContent")
 	if got := eval[string](b, "document.querySelector('#state').textContent"); got == "Link copied" {
 		t.Error(got)
+	}
+}
+
+// The next request retries a simulator that could not be fetched.
+func TestAFailedSimulatorIsRetried(t *testing.T) {
+	at, err := url.Parse(serveLab(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed atomic.Bool
+	proxy := httputil.NewSingleHostReverseProxy(at)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "lab.wasm.gz") && failed.CompareAndSwap(false, true) {
+			w.Header().Set("Content-Length", "2000000")
+			_, _ = w.Write(make([]byte, 1000)) // and the connection ends
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	b := open(t, browser(t), front.URL+"/", "ERR_CONTENT_LENGTH", "ERR_INCOMPLETE")
+	b.until("document.querySelector('#state').textContent.startsWith('The simulator could not be loaded')")
+	if eval[bool](b, "document.querySelector('#loading').checkVisibility()") {
+		t.Error("the bar of what loads is shown")
+	}
+	b.typeScenario("members 1 2 3\nrun 1s\n")
+	time.Sleep(5 * time.Second)
+	if !eval[bool](b, ready+" !== undefined") {
+		t.Error("it plays nothing: " + eval[string](b, "document.querySelector('#state').textContent"))
+	}
+}
+
+// Soaking reports that it failed, and is over.
+func TestAFailedSoakIsShown(t *testing.T) {
+	b := labPressed(t, "#soak-open")
+	eval[any](b, "window.Worker = class { postMessage() { setTimeout(() => this.onerror({ message: 'no simulator' })) } terminate() {} }, 0")
+	b.click("#soak-run")
+	time.Sleep(500 * time.Millisecond)
+	if got := eval[string](b, "document.querySelector('#soak-run').textContent + ' ' + document.querySelector('#soak-result').textContent"); strings.HasPrefix(got, "Stop") {
+		t.Errorf("it shows %q", got)
+	}
+}
+
+// Exploring reports that it failed.
+func TestAFailedExplorationIsShown(t *testing.T) {
+	b := labPressed(t, "#explore-open")
+	eval[any](b, "window.Worker = class { postMessage() { setTimeout(() => this.onerror({ message: 'no simulator' })) } terminate() {} }, 0")
+	b.click("#explore-run")
+	time.Sleep(300 * time.Millisecond)
+	if got := eval[string](b, "document.querySelector('#explore-result').textContent"); !strings.Contains(got, "no simulator") {
+		t.Errorf("it shows %q", got)
+	}
+}
+
+// A schedule opens as it was played, though the lab shows another cluster by now.
+func TestASoakedSeedOpensAsPlayed(t *testing.T) {
+	b := labPressed(t, "#soak-open")
+	b.click("#soak-run")
+	b.until("document.querySelector('#soak-seeds button')")
+	b.click("#soak-run")
+	b.click("#soak-close")
+	eval[any](b, "lab.load('members 1 2 3\\nalgorithm ring\\nrun 1s\\n', { at: 0 }), 0")
+	b.until("lab.model.algorithm === 'ring'")
+	b.click("#soak-open")
+	b.until("document.querySelector('#soak').open")
+	b.click("#soak-seeds button")
+	b.until("!document.querySelector('#soak').open && lab.model.elapsed !== 1000")
+	if got := eval[string](b, "lab.model.algorithm"); got != "bully" {
+		t.Errorf("the schedule of bully is opened as one of %s", got)
+	}
+}
+
+// A field without a seed opens none.
+func TestAFieldWithoutASeed(t *testing.T) {
+	b := labPressed(t, "#soak-open")
+	eval[any](b, "document.querySelector('#soak-seed').value = '', document.querySelector('#soak-seed-open').click(), 0")
+	time.Sleep(500 * time.Millisecond)
+	if got := eval[string](b, "document.querySelector('#soak-result').textContent"); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// An exploration that is begun while another ends is the only one, and a way that is clicked twice is taken once.
+func TestExplorationsDoNotMix(t *testing.T) {
+	b := labPressed(t, "#explore-open")
+	eval[any](b, `import('./simulator.js').then(({ Simulator }) => {
+		const simulator = lab.explorer.simulator = new Simulator(), ask = simulator.ask.bind(simulator)
+		let late = new Promise(done => { window.answer = done })
+		simulator.ask = async (call, ...args) => { const value = await ask(call, ...args); if (call === 'exploreGrow') { window.grown = true; await late } return value }
+		document.querySelector('#explore-run').click()
+	}), 0`)
+	b.until("window.grown")
+	eval[any](b, "(run => { run.click(); document.querySelector('#explore-nodes').value = 2; run.click(); window.answer() })(document.querySelector('#explore-run')), 0")
+	b.until("lab.explorer.path.length && !lab.explorer.running && document.querySelector('#explore-map .dot')")
+	time.Sleep(500 * time.Millisecond)
+	const way = "lab.explorer.path.map(p => p.place.members.length).join()"
+	if got := eval[string](b, way); got != "2" {
+		t.Errorf("the way is of states with so many members: %s", got)
+	}
+	eval[any](b, "(way => { way.click(); way.click() })(document.querySelector('#explore-ways button')), 0")
+	b.until("lab.explorer.path.length > 1")
+	time.Sleep(500 * time.Millisecond)
+	if got := eval[string](b, way); got != "2,2" {
+		t.Errorf("after a double click the way is of states with so many members: %s", got)
 	}
 }

@@ -44,23 +44,30 @@ export class Explorer {
     this.config = { algorithm: $('#explore-algorithm').value, probe: '', nodes: value('nodes'), crashes: value('crashes'), restarts: value('restarts'), suspicions: value('suspicions'), initiators: value('initiators') }
     this.simulator ??= new Simulator()
     this.running = true
+    const run = this.run = this.asked = {}, over = () => this.run !== run // another has begun
     this.#show()
     this.leaderships = new Leaderships()
     this.path = []
     $('#explore-graph').hidden = true
     try {
       const begun = await this.simulator.ask('explore', JSON.stringify(this.config))
+      if (over()) return
       if (begun.error) { text($('#explore-result'), mistake(begun.error)); return }
       for (let more = true; more && this.running;) {
-        this.reached = await this.simulator.ask('exploreGrow', part)
-        more = this.reached.more
+        const reached = await this.simulator.ask('exploreGrow', part)
+        if (over()) return
+        this.reached = reached
+        more = reached.more
         this.#progress()
         if (!this.path.length) await this.#go(0)
       }
+      if (over()) return
       await this.#map()
-      if (this.path.length) await this.#go(this.path.at(-1).no, true)
+      if (this.path.length && !over()) await this.#go(this.path.at(-1).no, true)
+    } catch (error) {
+      if (!over()) text($('#explore-result'), t('broken', { why: error.message }))
     } finally {
-      this.#stop()
+      if (!over()) this.#stop()
     }
   }
 
@@ -75,9 +82,10 @@ export class Explorer {
 
   // go walks to a state; again shows the same one anew.
   async #go(no, again = false, by = '') {
+    const asked = again ? this.asked : this.asked = {}
     const [place] = await this.simulator.ask('explorePlaces', JSON.stringify([no]))
     const next = await this.simulator.ask('explorePlaces', JSON.stringify([...new Set(place.ways.map(w => w.to).filter(to => to >= 0))]))
-    if (again && this.path.at(-1)?.no !== no) return // a way has been taken meanwhile
+    if (this.asked !== asked || again && this.path.at(-1)?.no !== no) return // another way has been taken meanwhile
     if (again) this.path[this.path.length - 1].place = place
     else this.path.push({ no, by, place })
     this.#draw(place, new Map(next.map(p => [p.no, p])))

@@ -17,9 +17,16 @@ export class Simulator {
     }
     this.#worker.onerror = event => {
       event.preventDefault?.()
-      for (const waiting of this.#open.values()) waiting.reject(new Error(event.message || 'the simulator has ended'))
-      this.#open.clear()
+      this.#end(event.message || 'the simulator has ended')
     }
+  }
+
+  // end ends the worker and what it has been asked: the next request starts another.
+  #end(why) {
+    this.#worker?.terminate()
+    this.#worker = undefined
+    for (const waiting of this.#open.values()) waiting.reject(new Error(why))
+    this.#open.clear()
   }
 
   loading = null // is called with the share of the simulator that is there
@@ -34,11 +41,6 @@ export class Simulator {
     })
   }
 
-  // stop ends what runs, and starts afresh.
-  stop() {
-    this.#worker.terminate()
-    for (const waiting of this.#open.values()) waiting.reject(new Error('stopped'))
-    this.#open.clear()
-    this.#start()
-  }
+  // stop ends what runs.
+  stop() { this.#end('stopped') }
 }

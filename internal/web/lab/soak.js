@@ -18,7 +18,7 @@ export function soak(lab) {
   $('#soak-open').addEventListener('click', () => { lab.pause(); show(); dialog.showModal() })
   $('#soak-close').addEventListener('click', () => dialog.close())
   dialog.addEventListener('close', () => stop())
-  $('#soak-seed-open').addEventListener('click', () => open($('#soak-seed').value))
+  $('#soak-seed-open').addEventListener('click', () => $('#soak-seed').reportValidity() && open($('#soak-seed').value, config()))
   $('#soak-run').addEventListener('click', () => running ? stop() : run())
 
   function show() { text($('#soak-run'), running ? t('soakStop') : t('soakRun', { n: number.format(whole) })) }
@@ -31,7 +31,7 @@ export function soak(lab) {
 
   async function run() {
     const from = Math.max(0, Math.floor(Number($('#soak-from').value) || 0))
-    const sum = { schedules: 0, simulated: 0, agreed: 0, share: 0, slowest: from, failing: [] }
+    const of = config(), sum = { schedules: 0, simulated: 0, agreed: 0, share: 0, slowest: from, failing: [] }
     simulator ??= new Simulator()
     running = true
     show()
@@ -39,8 +39,11 @@ export function soak(lab) {
     for (let at = 0; at < whole && running; at += part) {
       let r
       try {
-        r = await simulator.ask('soak', JSON.stringify({ ...config(), from: from + at, to: from + at + part - 1 }))
-      } catch { return }
+        r = await simulator.ask('soak', JSON.stringify({ ...of, from: from + at, to: from + at + part - 1 }))
+      } catch (error) {
+        if (running) text($('#soak-result'), t('broken', { why: error.message }))
+        break
+      }
       if (r.error) { text($('#soak-result'), mistake(r.error)); break }
       sum.schedules += r.schedules
       sum.simulated += r.simulated
@@ -49,18 +52,18 @@ export function soak(lab) {
       sum.failing.push(...r.failing)
       $('#soak-progress').value = sum.schedules
       text($('#soak-result'), t('soakDone', { n: number.format(sum.schedules), hours: number.format(sum.simulated / 3600), bad: number.format(sum.failing.length), agreed: number.format(sum.agreed / 1000) + ' s', share: percent.format(sum.share), slowest: sum.slowest }))
-      replace($('#soak-seeds'), seed(sum.slowest), sum.failing.length > 0 && h('span', {}, t('soakFailing')), sum.failing.slice(0, 30).map(f => seed(f.seed, f.rule)))
+      replace($('#soak-seeds'), seed(of, sum.slowest), sum.failing.length > 0 && h('span', {}, t('soakFailing')), sum.failing.slice(0, 30).map(f => seed(of, f.seed, f.rule)))
     }
     running = false
     show()
   }
 
-  function seed(n, rule) {
-    return h('button', { type: 'button', class: rule ? 'danger' : '', onclick: () => open(String(n)) }, `${t('soakOpen')} ${n}${rule ? ` (${mistake(rule)})` : ''}`)
+  function seed(of, n, rule) {
+    return h('button', { type: 'button', class: rule ? 'danger' : '', onclick: () => open(String(n), of) }, `${t('soakOpen')} ${n}${rule ? ` (${mistake(rule)})` : ''}`)
   }
 
-  async function open(n) {
-    const made = await lab.simulator.ask('schedule', JSON.stringify(config()), String(n))
+  async function open(n, of) {
+    const made = await lab.simulator.ask('schedule', JSON.stringify(of), n)
     if (made.error) { text($('#soak-result'), mistake(made.error)); return }
     dialog.close()
     lab.tours.end()

@@ -9,7 +9,11 @@ const plain = 'lab.wasm.gz', whole = 'lab-quorum.wasm.gz'
 const loaded = {}
 
 function simulator(name) {
-  return loaded[name] ??= load(name)
+  return loaded[name] ??= load(name).catch(error => {
+    delete loaded[name] // the next request retries
+    postMessage({ progress: 1 })
+    throw error
+  })
 }
 
 async function load(name) {
