@@ -213,3 +213,23 @@ func TestExplorationsDoNotMix(t *testing.T) {
 		t.Errorf("after a double click the way is of states with so many members: %s", got)
 	}
 }
+
+// A run of super peers is whole, although its dialog was closed meanwhile.
+func TestSuperpeersAfterAClose(t *testing.T) {
+	b := labPressed(t, "#super-open")
+	b.until("lab.superpeers.rounds.length > 1")
+	b.click("#super-close")
+	b.click("#super-open")
+	b.until("document.querySelector('#super').open && lab.superpeers.rounds.length === 120")
+}
+
+// A run that the form begins ends a tour: its text is of another run.
+func TestAnotherRunEndsATourOfSuperpeers(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#superpeers=repulsion")
+	b.until("window.lab?.superpeers?.tour && document.querySelector('#super-said').textContent")
+	eval[any](b, "document.querySelector('#super-nodes').value = 100, document.querySelector('#super-form button').click(), 0")
+	b.until("lab.superpeers.rounds[0]?.nodes.length === 300")
+	if eval[bool](b, "document.querySelector('#super-told').checkVisibility()") {
+		t.Errorf("100 nodes, but the text is %q", eval[string](b, "document.querySelector('#super-said').textContent"))
+	}
+}

@@ -24,8 +24,13 @@ export class Superpeers {
     this.at = 0 // in rounds; between two, tokens are on their way
     $('#super-open').addEventListener('click', () => { lab.pause(); $('#super').showModal(); if (!this.rounds.length) this.#run(); else this.#show() })
     $('#super-close').addEventListener('click', () => $('#super').close())
-    $('#super').addEventListener('close', () => { this.turn = 0; this.#pause() })
-    $('#super-form').addEventListener('submit', event => { event.preventDefault(); this.#run() })
+    $('#super').addEventListener('close', () => this.#pause())
+    $('#super-form').addEventListener('submit', event => {
+      event.preventDefault()
+      $('#super-tour').value = ''
+      this.begin('') // no tour: it is of another run
+      this.#run()
+    })
     $('#super-tour').append(h('option', { value: '' }, `${t('tours')}: ${t('noTour')}`), ...tours.map(tour => h('option', { value: tour.name }, tour[lang])))
     $('#super-tour').addEventListener('change', () => this.begin($('#super-tour').value))
     $('#super-next').addEventListener('click', () => this.next())
