@@ -110,6 +110,36 @@ func TestALinkThatIsNotCopied(t *testing.T) {
 	}
 }
 
+// The arrow keys of the log begin where the page is.
+func TestTheLogsArrowsBeginAtThePresent(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "lab.pause(), lab.seek(Infinity), document.querySelector('#log').focus(), 0")
+	b.press(kb.ArrowUp, kb.ArrowUp, kb.ArrowUp, kb.ArrowUp)
+	b.until("lab.picked")
+	first := eval[int](b, "lab.model.events.indexOf(lab.picked.event) - lab.model.events.length")
+	eval[any](b, "lab.seek(Infinity), document.querySelector('#log').focus(), 0")
+	time.Sleep(300 * time.Millisecond)
+	b.press(kb.ArrowUp)
+	if got := eval[int](b, "lab.model.events.indexOf(lab.picked.event) - lab.model.events.length"); got != -1 {
+		t.Errorf("from the end, after %d: %d", first, got)
+	}
+}
+
+// A finger that begins to scroll the page does not go on to move the diagram.
+func TestAScrollEndsADrag(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready + " && lab.spacetime.now >= 0")
+	eval[any](b, `lab.pause(), (canvas => {
+		canvas.setPointerCapture = () => {}
+		const fire = (type, x) => canvas.dispatchEvent(new PointerEvent(type, { clientX: x, clientY: canvas.getBoundingClientRect().top + 5, pointerId: 1, pointerType: 'touch', bubbles: true }))
+		fire('pointerdown', 300); fire('pointercancel', 300); fire('pointermove', 400)
+	})(document.querySelector('#spacetime')), 0`)
+	if shift := eval[float64](b, "lab.spacetime.shift"); shift != 0 {
+		t.Errorf("the diagram has moved by %v ms", shift)
+	}
+}
+
 // The next request retries a simulator that could not be fetched.
 func TestAFailedSimulatorIsRetried(t *testing.T) {
 	at, err := url.Parse(serveLab(t))

@@ -38,6 +38,7 @@ export class EventLog {
 
   render(now) {
     const events = this.model.events
+    if (this.chosen !== null && events[this.chosen].at !== now) this.chosen = null // arrow keys begin at the present
     const last = upperBound(events, now, e => e.at), first = Math.max(0, last - shown)
     if (last !== this.last || first !== this.first) this.#rows(first, last)
   }

@@ -347,6 +347,7 @@ export class SpaceTime {
       pressed = { x, shift: this.shift, moved: false }
       this.canvas.setPointerCapture(event.pointerId)
     })
+    this.canvas.addEventListener('pointercancel', () => { pressed = null }) // the page scrolls
     this.canvas.addEventListener('pointerup', event => {
       const [x, y] = place(event), was = pressed
       pressed = null
