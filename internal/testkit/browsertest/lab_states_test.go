@@ -263,3 +263,24 @@ func TestAnotherRunEndsATourOfSuperpeers(t *testing.T) {
 		t.Errorf("100 nodes, but the text is %q", eval[string](b, "document.querySelector('#super-said').textContent"))
 	}
 }
+
+// Ids that are as long as can be, and of any script, fit a screen of 320 px.
+func TestAnyIDFitsASmallScreen(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	b.size(320, 600, "light")
+	b.until(ready)
+	b.fits("320")
+	eval[any](b, "lab.load('members aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2 שלום 🦊\\nrun 1s\\ncrash aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2\\nrun 2s\\n', { at: 1500 }), 0")
+	b.until("lab.model.members.length === 4")
+	b.fits("long ids")
+	eval[any](b, "lab.pick({ event: lab.model.events.find(e => e.peer), at: 1500 }), 0")
+	for _, wide := range eval[[]string](b, "[...document.querySelectorAll('#log li > *, #why li > *')].filter(x => x.getBoundingClientRect().right > innerWidth).slice(0, 3).map(x => x.textContent)") {
+		t.Errorf("this does not fit: %s", wide)
+	}
+	eval[any](b, "document.querySelector('.hit').dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: 100, clientY: 100 })), 0")
+	b.until("!document.querySelector('#menu').hidden")
+	if over := eval[float64](b, "document.querySelector('#menu').getBoundingClientRect().right - innerWidth"); over > 0 {
+		t.Errorf("the menu is %v px wider", over)
+	}
+	b.fits("menu")
+}
