@@ -284,3 +284,13 @@ func TestAnyIDFitsASmallScreen(t *testing.T) {
 	}
 	b.fits("menu")
 }
+
+// A scenario that takes minutes to play does not keep the next one waiting.
+func TestALongScenarioIsLeft(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	b.typeScenario("members 1..50\nrun 23h\n")
+	time.Sleep(3 * time.Second)
+	b.typeScenario("members 1 2 3\nrun 1234ms\n")
+	b.until("lab.model.elapsed === 1234")
+}

@@ -20,6 +20,7 @@ import { Explorer } from './explore.js'
 import { Superpeers } from './superpeers.js'
 
 const fresh = 'members 1 2 3 4 5\nalgorithm bully\nseed 1\nlatency 10ms 30ms\nrun 2s\n'
+const long = 2000 // ms that a run takes at most while another one waits
 const paces = ['auto', 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.002]
 
 class Lab {
@@ -36,6 +37,7 @@ class Lab {
     this.now = 0
     this.playing = false
     this.turn = 0 // of what has been asked to play
+    this.open = 0 // how much of that has no answer, since when
     this.frame = null // the one that is asked for
     this.picked = null
     this.circle = new Circle($('#circle'), t, {
@@ -103,6 +105,7 @@ class Lab {
   // load plays a scenario and shows the moment at. It resolves to whether it could be read.
   async load(scenario, { at = this.now, play = false, keep = true } = {}) {
     const turn = ++this.turn
+    this.#leave()
     const slow = setTimeout(() => this.say(t('running'), true), 300)
     let played
     try {
@@ -112,6 +115,7 @@ class Lab {
       return false
     } finally {
       clearTimeout(slow)
+      this.open--
     }
     if (turn !== this.turn) return false // another has come since
     this.say('')
@@ -119,6 +123,16 @@ class Lab {
     if (played.fault) return false
     this.#show(played, at, play, false)
     return true
+  }
+
+  // leave ends a run that takes long and is not to be shown any more.
+  #leave() {
+    const now = performance.now()
+    if (this.open && now - this.since > long && $('#loading').hidden) {
+      this.simulator.stop()
+      this.since = now
+    }
+    if (!this.open++) this.since = now
   }
 
   // fetched opens the incident of a file beside the page; it resolves to whether there is one.
