@@ -385,6 +385,14 @@ func TestTheLabWithReducedMotion(t *testing.T) {
 	if eval[bool](b, "lab.playing || lab.now > 0") {
 		t.Error("it plays at once")
 	}
+	b.click("#new-seed")
+	b.until("/^seed (?!1$)/m.test(lab.editor.text)")
+	b.click("#super-open")
+	b.until("lab.superpeers.rounds.length > 1")
+	if eval[bool](b, "lab.playing || lab.superpeers.playing") {
+		t.Error("another run plays at once")
+	}
+	b.click("#super-close")
 	b.click("#play")
 	b.until("lab.now > 0")
 }

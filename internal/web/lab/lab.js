@@ -84,7 +84,7 @@ class Lab {
     if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
     const why = $('#state').textContent || asked && !shown && t('noLink')
-    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked && !matchMedia('(prefers-reduced-motion: reduce)').matches })
+    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked })
     if (why) this.say(why)
     document.body.dataset.ready = 'yes'
   }
@@ -179,7 +179,7 @@ class Lab {
     $('#scrub').max = this.model.elapsed
     this.menu.close(false)
     this.seek(Math.min(at, this.model.elapsed))
-    if (play) this.play()
+    if (play && !matchMedia('(prefers-reduced-motion: reduce)').matches) this.play()
     document.body.dataset.ready = 'yes'
   }
 

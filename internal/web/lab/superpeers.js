@@ -100,7 +100,7 @@ export class Superpeers {
         if (this.turn !== turn || !round) return
         this.rounds.push({ ...round, nodes: Float32Array.from(round.nodes.flat()), places: new Map(round.super.map(p => [p.token, p])) })
         this.#curve()
-        if (this.rounds.length === 1) { $('#super-view').hidden = false; if (!this.tour) this.#play() }
+        if (this.rounds.length === 1) { $('#super-view').hidden = false; if (!this.tour && !still.matches) this.#play() }
         if (this.tour && this.stop < 0 && this.rounds.length === this.tour.stops[0][0]) { this.stop = 0; this.go(this.rounds.length - 1); this.#tell() }
       }
     } catch (error) { if (this.turn === turn) text($('#super-fault'), error.message) }
