@@ -182,3 +182,14 @@ func TestAnyIDFitsASmallDashboard(t *testing.T) {
 	b.until("document.querySelector('#ask').open")
 	b.fits("remove")
 }
+
+// A member that does not follow is drawn as behind, although nothing else changes.
+func TestAMemberThatStaysBehind(t *testing.T) {
+	b := agentOf(t)
+	eval[any](b, `(() => {
+		let since
+		answers['GET v1/status'] = async () => { since ??= new Date(); const s = await (await real('v1/status')).json(); s.epoch = 5; s.token = '5:1'; s.since = since; s.members.push({ ...s.members[0], id: '2', epoch: 4, last_seen: since }); return json(s) }
+	})(), 0`)
+	b.until("document.querySelectorAll('#picture .node').length === 2")
+	b.until("document.querySelector('#picture .node.behind')")
+}

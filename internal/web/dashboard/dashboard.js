@@ -127,7 +127,8 @@ class Dashboard {
 
   #picture(s) {
     const links = linksOf(s, this.gathered)
-    const shown = JSON.stringify([s.id, s.leader, s.epoch, s.successor, s.members.map(m => [m.id, m.state, m.standing, m.epoch, m.address]), links])
+    const late = now() - Date.parse(s.since) > beat // a member without the leader's epoch is behind by then
+    const shown = JSON.stringify([late, s.id, s.leader, s.epoch, s.successor, s.members.map(m => [m.id, m.state, m.standing, m.epoch, m.address]), links])
     if (shown === this.shown) return
     this.shown = shown
     legend($('#legend'), drawPicture($('#picture'), s, links, this.#colour()))
