@@ -81,10 +81,12 @@ func (b *Book) known(ctx context.Context) (lines []Line, status batuta.Status, e
 	for _, l := range lines {
 		delete(marks, markOf(l.Name))
 	}
-	for _, v := range b.self.ListElections() {
-		if mark := markOf(v.Election); marks[mark] {
-			delete(marks, mark)
-			lines = append(lines, Line{Name: v.Election})
+	if len(marks) > 0 { // else no election has a mark that is to be found
+		for _, v := range b.self.ListElections() {
+			if mark := markOf(v.Election); marks[mark] {
+				delete(marks, mark)
+				lines = append(lines, Line{Name: v.Election})
+			}
 		}
 	}
 	slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.Name, b.Name) })

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,37 @@ func booked(node *batuta.Node, names ...string) *Book {
 	}
 	b.write(lines)
 	return b
+}
+
+// A scrape of the metrics asks for the jobs. With none of other members, the elections are not looked through for them.
+func TestJobsAreNotLookedForInElectionsWithoutTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 1)
+		c.StartAll()
+		c.Agree("1")
+		const names = 1000
+		n, elections := c.Node("1"), make([]*batuta.Election, names)
+		for i := range elections {
+			elections[i] = n.Election("shard-" + strconv.Itoa(i))
+		}
+		go n.LeadEach(t.Context(), elections, func(ctx context.Context, _ batuta.Leadership) error {
+			<-ctx.Done()
+			return nil
+		})
+		b := booked(n)
+		time.Sleep(time.Second)
+		if known := len(n.ListElections()); known != names {
+			t.Fatalf("%d elections, want %d", known, names)
+		}
+		made := testing.AllocsPerRun(3, func() {
+			if list, err := b.Jobs(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("%+v, %v", list, err)
+			}
+		})
+		if made >= names {
+			t.Errorf("a list of no job takes %v allocations with %d elections", made, names)
+		}
+	})
 }
 
 // An order is kept by the members that have the job, whoever was asked, and each learns of it.
