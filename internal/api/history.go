@@ -55,7 +55,7 @@ type history struct {
 
 	mu     sync.Mutex
 	events []Reason
-	named  []Line // leaderships of named elections
+	named  []batuta.View // of named elections, as views: a Line has twice their size
 }
 
 func newHistory(began time.Time) *history { return &history{began: began} }
@@ -64,7 +64,7 @@ func newHistory(began time.Time) *history { return &history{began: began} }
 // often come while the cluster elects.
 func (h *history) follow(ctx context.Context, node Node) {
 	if e, ok := node.(Elections); ok {
-		go h.followNamed(ctx, node.ID(), e)
+		go h.followNamed(ctx, e)
 	}
 	for ev, err := range follow.On(ctx, batuta.ErrBehind, node.Events) {
 		if err == nil { // after an error it continues at the present
@@ -74,11 +74,11 @@ func (h *history) follow(ctx context.Context, node Node) {
 }
 
 // followNamed records the last leaderships of all named elections together.
-func (h *history) followNamed(ctx context.Context, id batuta.ID, e Elections) {
+func (h *history) followNamed(ctx context.Context, e Elections) {
 	for v, err := range follow.On(ctx, batuta.ErrBehind, e.Elections) {
-		if l, ok := NamedLine(id, v); err == nil && ok {
+		if err == nil {
 			h.mu.Lock()
-			if h.named = append(h.named, l); len(h.named) > 4*maxHistory {
+			if h.named = append(h.named, v); len(h.named) > 4*maxHistory {
 				h.named = slices.Delete(h.named, 0, 2*maxHistory)
 			}
 			h.mu.Unlock()
@@ -97,14 +97,17 @@ func (h *history) add(l Line, news []batuta.Record) {
 	h.events = slices.Delete(h.events, 0, max(0, len(h.events)-maxHistory))
 }
 
-// present returns the present history: of a named election, if named is its name.
-func (h *history) present(named string) History {
+// present returns the present history of member id: of a named election, if named is its name.
+func (h *history) present(id batuta.ID, named string) History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if named != "" {
 		past := History{Began: Stamp{h.began}, Now: Stamp{time.Now()}, Events: []Reason{}}
-		for _, l := range h.named {
-			if l.Election == named {
+		for _, v := range h.named {
+			if v.Election != named {
+				continue
+			}
+			if l, ok := NamedLine(id, v); ok {
 				past.Events = append(past.Events, Reason{l, []Record{}})
 			}
 		}
@@ -132,7 +135,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	} else if ok && of != "" {
 		of = e.Election(of).Name() // the canonical form
 	}
-	h := s.history.present(of)
+	h := s.history.present(s.node.ID(), of)
 	if of != "" && len(h.Events) == 0 {
 		reply.Fail(w, http.StatusNotFound, "no election %q: no leadership of it is recorded", of)
 		return
@@ -365,7 +368,7 @@ func (h *History) check() error {
 // histories answers with the history of all members that publish their API.
 func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
-		own := s.history.present("").leaderships()
+		own := s.history.present(s.node.ID(), "").leaderships()
 		own.now(st, s.version)
 		reply.Much(w, r, s.gatherer.gather(r.Context(), st, own))
 	}
