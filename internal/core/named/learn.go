@@ -2,6 +2,7 @@ package named
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -92,6 +93,7 @@ func (m *member) install(all []Seat) {
 // learnAll applies the assignments of one frame. It forgets resignations only after the last: a later seat
 // may be assigned to this member.
 func (m *member) learnAll(seats []Seat) {
+	m.changes = slices.Grow(m.changes, len(seats)) // at once: its growth would be garbage in the middle of a failover
 	for _, s := range seats {
 		m.learn(s)
 	}

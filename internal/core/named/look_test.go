@@ -58,3 +58,20 @@ func TestWithoutACoordinatorNobodyIsShown(t *testing.T) {
 		}
 	}
 }
+
+// What a step with many names has changed, and sent, is garbage a step later. An idle member would keep a tenth of its
+// memory for it.
+func TestAStepOfManyNamesLeavesNoRoomBehind(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 500)
+	c.crash("3")
+	c.lead(2, "2", "1")
+	c.run(time.Second)
+	for _, id := range []election.ID{"1", "2"} {
+		if m := c.members[id].c; cap(m.changes) > 64 || cap(m.out) > 64 {
+			t.Errorf("%s keeps room for %d changes and %d actions", id, cap(m.changes), cap(m.out))
+		}
+	}
+	if shares := c.shares(500); !even(shares) {
+		t.Errorf("shares %v", shares)
+	}
+}

@@ -266,7 +266,7 @@ func (o *office) dissolve(k *contest) {
 // publish sends the members which assignments have changed: each in order, the whole to those
 // that need it.
 func (o *office) publish() {
-	var list []Seat
+	list := make([]Seat, 0, len(o.changed))
 	slices.SortFunc(o.changed, byName)
 	for _, k := range o.changed {
 		k.changed = false

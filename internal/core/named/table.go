@@ -198,6 +198,15 @@ func hashText(text string, h uint64) uint64 {
 	return h ^ h>>32
 }
 
+// reused returns a list without elements: nil if it had many, because it would keep their room.
+func reused[E any](list []E) []E {
+	if cap(list) > 64 {
+		return nil
+	}
+	clear(list) // what they refer to is not kept
+	return list[:0]
+}
+
 // emptied returns a map without entries: a new map if it had many, because it would keep their room.
 func emptied[K comparable, V any](m map[K]V) map[K]V {
 	if len(m) > 64 {
