@@ -99,8 +99,10 @@ func (e *elections) list(names ...string) (views []View) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if names == nil {
-		names = slices.Sorted(maps.Keys(e.views))
+		names = slices.AppendSeq(make([]string, 0, len(e.views)), maps.Keys(e.views))
+		slices.Sort(names)
 	}
+	views = make([]View, 0, len(names)) // most have a single seat
 	for _, name := range names {
 		for _, s := range e.views[name] {
 			views = append(views, s.View)
