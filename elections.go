@@ -113,7 +113,7 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 	defer n.candidacies.withdraw(s, e)
 	return n.leading(ctx, s.history, fn, func(at *happening) *work {
 		if v := at.Event.View; v.Defined() {
-			return n.candidacies.beginNamed(ctx, e.name, v.Token)
+			return n.candidacies.beginNamed(ctx, v)
 		}
 		return nil
 	}, n.candidacies.finishNamed)
@@ -129,7 +129,7 @@ func (e *Election) Hold(ctx context.Context) (held context.Context, release func
 		return e.node.Hold(ctx)
 	}
 	n, v := e.node, e.Leader()
-	return n.hold(ctx, v, func() *work { return n.candidacies.beginNamed(ctx, e.name, v.Token) }, n.candidacies.finishNamed)
+	return n.hold(ctx, v, func() *work { return n.candidacies.beginNamed(ctx, v) }, n.candidacies.finishNamed)
 }
 
 // LeadEach is [Election.Lead] for many elections at once: this member is a candidate of each, and fn runs

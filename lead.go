@@ -128,9 +128,8 @@ func (g *ground) hold(ctx context.Context, v View, begin func() *work, finish fu
 		return nil, nil, cmp.Or(ctx.Err(), fmt.Errorf("member %s, election %q: %w", g.id, v.Election, ErrNotLeading))
 	}
 	w.held = true
-	l := g.leadership(v, w)
-	over := overdue.Watch(w.ctx, g.cfg.Logger, l.Election, l.Token)
-	return WithLeadership(w.ctx, l), sync.OnceFunc(func() {
+	over := overdue.Watch(w.ctx, g.cfg.Logger, w.Election, w.Token)
+	return w.ctx, sync.OnceFunc(func() {
 		over()
 		finish(w)
 	}), nil
@@ -218,20 +217,13 @@ func (g *ground) leading(ctx context.Context, h *history, fn func(context.Contex
 			at = h.Next(ctx, at)
 			continue
 		}
-		l := g.leadership(at.Event.View, work)
-		if led, err := work.run(g.cfg.Logger, l, fn, finish); led && ctx.Err() == nil {
+		if led, err := work.run(g.cfg.Logger, fn, finish); led && ctx.Err() == nil {
 			return err
 		}
 		// None of ours has begun since. Nothing that happened meanwhile is kept for us.
 		at = h.Last()
 	}
 	return g.ended(ctx)
-}
-
-// leadership is what work is done under.
-func (g *ground) leadership(v View, w *work) Leadership {
-	_, fencing := promises(g.cfg.Algorithm)
-	return Leadership{Election: v.Election, Token: w.began, Since: v.Since, Fencing: fencing}
 }
 
 // duties are the functions and requests that run under the leaderships of a cluster's own election. They are used in a turn of the node.
@@ -263,34 +255,35 @@ func (d *duties) retire() {
 
 // work is a run of a function of the user.
 type work struct {
-	began  Token      // that of its leadership when it began
-	token  Token      // that of its leadership now; used in a turn of the node
-	held   bool       // by Hold: leadership goes on when it ends
-	of     *candidate // of a named election; nil: of the cluster's own
-	led    bool       // of a named election: it returned while its leadership lasted
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	Leadership            // as it was when the work began
+	token      Token      // that of its leadership now; used in a turn of the node
+	held       bool       // by Hold: leadership goes on when it ends
+	of         *candidate // of a named election; nil: of the cluster's own
+	led        bool       // of a named election: it returned while its leadership lasted
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
 }
 
 // workKey is what the context of work has a value for.
 type workKey struct{ of *ground }
 
-func (g *ground) newWork(ctx context.Context, token Token) *work {
-	w := &work{began: token, token: token}
-	w.ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{g}, true))
+func (g *ground) newWork(ctx context.Context, v View) *work {
+	_, fencing := promises(g.cfg.Algorithm)
+	w := &work{Leadership: Leadership{Election: v.Election, Token: v.Token, Since: v.Since, Fencing: fencing}, token: v.Token}
+	w.ctx, w.cancel = context.WithCancelCause(WithLeadership(context.WithValue(ctx, workKey{g}, true), w.Leadership))
 	return w
 }
 
 // run calls fn and reports whether this member still led when it returned.
-func (w *work) run(log *slog.Logger, l Leadership, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
+func (w *work) run(log *slog.Logger, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
 	defer func() { led = finish(w) }() // also when fn panics
-	defer overdue.Watch(w.ctx, log, l.Election, l.Token)()
-	return false, fn(WithLeadership(w.ctx, l), l)
+	defer overdue.Watch(w.ctx, log, w.Election, w.Token)()
+	return false, fn(w.ctx, w.Leadership)
 }
 
 // begin counts work in; nil when the leadership of v has ended.
 func (d *duties) begin(ctx context.Context, v View) *work {
-	return d.workIn(ctx, v.Token, func(w *work) (begun bool) {
+	return d.workIn(ctx, v, func(w *work) (begun bool) {
 		if begun = d.view().Same(v) && !d.closing; !begun {
 			return false
 		}
@@ -304,8 +297,8 @@ func (d *duties) begin(ctx context.Context, v View) *work {
 }
 
 // workIn makes work that count takes in, on the loop; nil when it does not.
-func (g *ground) workIn(ctx context.Context, token Token, count func(*work) (begun bool)) *work {
-	w := g.newWork(ctx, token)
+func (g *ground) workIn(ctx context.Context, v View, count func(*work) (begun bool)) *work {
+	w := g.newWork(ctx, v)
 	begun := false
 	g.call(context.WithoutCancel(ctx), func() { begun = count(w) })
 	if !begun {

@@ -328,11 +328,10 @@ func (m *candidacies) beginEach(c *candidate, s *call, token Token) {
 	if m.closing || s.ctx.Err() != nil {
 		return
 	}
-	w := m.newWork(s.ctx, token)
+	w := m.newWork(s.ctx, View{Election: c.name, Token: token, Since: c.since})
 	m.countIn(c, w)
-	l := m.leadership(View{Election: c.name, Since: c.since}, w)
 	s.running.Go(func() {
-		led, err := w.run(m.cfg.Logger, l, s.fn, m.finishNamed)
+		led, err := w.run(m.cfg.Logger, s.fn, m.finishNamed)
 		if led && s.ctx.Err() == nil {
 			m.finishedEach(c, s, err)
 		}
@@ -373,11 +372,11 @@ func (m *candidacies) tellWork() {
 	m.fresh = nil
 }
 
-// beginNamed counts work in; nil when token has ended, or this member is no candidate any more.
-func (m *candidacies) beginNamed(ctx context.Context, name string, token Token) *work {
-	return m.workIn(ctx, token, func(w *work) bool {
-		c := m.candidates[name]
-		if leads, _ := m.named.Leads(name); c == nil || leads != token || m.closing {
+// beginNamed counts work in; nil when v has ended, or this member is no candidate any more.
+func (m *candidacies) beginNamed(ctx context.Context, v View) *work {
+	return m.workIn(ctx, v, func(w *work) bool {
+		c := m.candidates[v.Election]
+		if leads, _ := m.named.Leads(v.Election); c == nil || leads != v.Token || m.closing {
 			return false
 		}
 		m.countIn(c, w)
