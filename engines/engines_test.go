@@ -558,6 +558,47 @@ func TestALeaderReportsADamagedRecord(t *testing.T) {
 	})
 }
 
+// A server that takes writes and refuses to be read, such as one that was set to evict keys, is logged once by the leader and
+// by a candidate, and the candidate claims nothing that it has not read since.
+func TestARecordThatCannotBeReadIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, outs := newMemory(), map[batuta.ID]*bytes.Buffer{"1": {}, "2": {}}
+		lines, all := map[batuta.ID]*line{}, map[batuta.ID]*engines.Election{}
+		for _, id := range []batuta.ID{"1", "2"} {
+			lines[id] = &line{memory: m}
+			e, err := engines.Start(t.Context(), lines[id], engines.Config{ID: id, StandAlways: true, Logger: slog.New(slog.NewTextHandler(outs[id], nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[id] = e
+			time.Sleep(time.Minute)
+		}
+		for _, l := range lines {
+			l.damage(errors.New("this server may evict the leader"))
+		}
+		time.Sleep(10 * time.Minute)
+		claims := lines["2"].claims()
+		for id, e := range all {
+			if why := statusOf(e).StandingWhy; !strings.Contains(why, "may evict") || e.IsLeader() != (id == "1") {
+				t.Errorf("%s leads: %v, and its status has %q", id, e.IsLeader(), why)
+			}
+		}
+		for _, l := range lines {
+			l.damage(nil)
+		}
+		time.Sleep(time.Minute)
+		for id, e := range all {
+			e.Close()
+			if text := outs[id].String(); strings.Count(text, "may evict") != 1 || strings.Count(text, "answers again") != 1 {
+				t.Errorf("the log of %s has %d lines:\n%.1000s", id, strings.Count(text, "\n"), text)
+			}
+		}
+		if claims > 0 {
+			t.Errorf("the candidate has claimed %d times what it could not read", claims)
+		}
+	})
+}
+
 // A leader that resigns releases the record as soon as its work has returned: the next candidate does not wait for
 // the time of a renewal.
 func TestTheRecordIsReleasedWhenTheWorkReturns(t *testing.T) {

@@ -251,7 +251,7 @@ func (e *Election) claimed(a answer) {
 func (e *Election) looked(l look) {
 	e.note(callLook, l.err)
 	if l.err != nil {
-		e.observer.harm = e.observer.harm || errors.Is(l.err, ErrDamaged)
+		e.observer.blind = true
 		return // the view names the leader until its record can have run out: see advance
 	}
 	e.observer.see(l.record, e.awake())

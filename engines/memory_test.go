@@ -39,6 +39,7 @@ type line struct {
 	lose bool          // the answer to the next claim
 	deny error         // of what would replace the record
 	harm error         // of what reads it
+	sent int           // claims that the engine has got
 }
 
 func (l *line) pass(ctx context.Context) error {
@@ -133,7 +134,17 @@ func (l *line) swap(ctx context.Context, same func(now engines.Record) bool, f f
 	return l.put(f()), nil
 }
 
+// claims returns how many claims the engine has got.
+func (l *line) claims() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent
+}
+
 func (l *line) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	l.mu.Lock()
+	l.sent++
+	l.mu.Unlock()
 	r, err := l.swap(ctx, func(now engines.Record) bool { return now.Version == seen.Version }, func() engines.Record {
 		mine.Epoch = l.number + 1
 		return mine

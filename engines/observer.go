@@ -10,7 +10,7 @@ import (
 type observer struct {
 	seen  Record
 	since time.Time // when it was first seen as it is; zero: nothing was seen yet
-	harm  bool      // it was damaged when last read, so that it may have changed since
+	blind bool      // it could not be read when last looked at, so that it may have changed since
 	until time.Time // until then a holder may lead with a record that the engine has lost
 }
 
@@ -21,7 +21,7 @@ func (o *observer) see(r Record, now time.Time) {
 	if o.seen.held() && !r.held() && !r.Resigned && r.Epoch < o.seen.Epoch {
 		o.until = now.Add(o.seen.Lasts)
 	}
-	o.seen, o.harm = r, false
+	o.seen, o.blind = r, false
 }
 
 // expired reports whether the holder of the record has not renewed it in time.
@@ -31,7 +31,7 @@ func (o *observer) expired(now time.Time) bool {
 
 // free reports whether the record may be claimed.
 func (o *observer) free(now time.Time) bool {
-	return !o.since.IsZero() && !o.harm && !now.Before(o.until) && (!o.seen.held() || o.expired(now))
+	return !o.since.IsZero() && !o.blind && !now.Before(o.until) && (!o.seen.held() || o.expired(now))
 }
 
 // rest is how long until the record may be claimed, if that takes time.

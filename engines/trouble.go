@@ -46,8 +46,8 @@ func (e *Election) note(what call, err error) {
 		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
 	case err == nil && t.err != nil && what == callLook && t.of != callLook && now.Sub(t.at) < remains:
 		return // the record can be read, and not written
-	case err == nil && what != callLook && errors.Is(t.err, ErrDamaged):
-		return // an engine that writes over a version does not read the rest
+	case err == nil && t.err != nil && what != callLook && t.of == callLook:
+		return // the record can be written, and not read
 	case err == nil && t.err != nil:
 		e.cfg.Logger.Info("the engine answers again", "engine", e.engine.Name())
 	}
