@@ -220,7 +220,7 @@ func (g *guard) obey(o order) {
 
 func (g *guard) start(o order) {
 	g.duty = duty{grace: o.Command.Grace, last: o.Command.Last, until: o.Until, ask: o.Ask}
-	if now() >= o.Until {
+	if at := now(); at >= o.Until || o.Ask != 0 && at >= o.Ask {
 		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true, Unbegun: true}})
 		return
 	}

@@ -339,12 +339,19 @@ func TestALastTimeEndsToo(t *testing.T) {
 func TestACommandWithoutALeaseIsNotStarted(t *testing.T) {
 	t.Parallel()
 	want := Outcome{Code: -1, Expired: true, Unbegun: true}
-	for _, renewed := range []bool{false, true} { // the starter refuses, and the guard
+	for name, tt := range map[string]struct {
+		term    term
+		renewed bool
+	}{
+		"the starter refuses":          {term{until: now()}, false},
+		"the guard refuses":            {term{until: now()}, true},
+		"it would be asked to end now": {term{until: now().add(long), ask: now()}, true},
+	} {
 		k := keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}}}
 		c := &Command{Argv: newFactory(t).argv(), Env: os.Environ(), Grace: long}
-		got, err := k.run(t.Context(), c, long, long, func() (term, bool) { return term{until: now()}, renewed })
+		got, err := k.run(t.Context(), c, long, long, func() (term, bool) { return tt.term, tt.renewed })
 		if k.close(); got != want || err != nil {
-			t.Errorf("ended as %+v, %v; want %+v", got, err, want)
+			t.Errorf("%s: ended as %+v, %v; want %+v", name, got, err, want)
 		}
 	}
 }

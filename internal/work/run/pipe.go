@@ -94,7 +94,7 @@ type Outcome struct {
 	Code    int            `json:"code"`             // exit code; -1 if a signal ended it
 	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it; 0: none
 	Expired bool           `json:"expired"`          // killed, or asked to end, because the lease was not renewed
-	Unbegun bool           `json:"unbegun"`          // expired before it was started
+	Unbegun bool           `json:"unbegun"`          // expired, or was to be asked to end, before it was started
 
 	TimedOut bool `json:"-"` // stopped at its timeout
 }

@@ -186,7 +186,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			r.failed = err
 			return
 		case outcome.Unbegun:
-			r.cfg.Logger.Warn("the command was not started: the lease had ended before")
+			r.cfg.Logger.Warn("the command was not started: its lease was not renewed in time")
 			r.wait(ctx, node, r.every(lease.Whole))
 		case outcome.Expired:
 			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(lease.Whole, max(lease.Left, 0), r.lease()))
