@@ -274,10 +274,11 @@ func TestADiskThatFailsIsRefusedAtStart(t *testing.T) {
 	}
 }
 
-// A file system may hang, as that of a server that is gone does. A node that reads its addresses to
-// join by there ends all the same. Here the file is leased: a process that opens it waits for 45 s.
-func TestANodeEndsThoughTheReadOfAFileHangs(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "members")
+// hangs makes a file of addresses that cannot be read, as on the file system of a server that is down.
+// Here the file is leased: a process that opens it waits for 45 s.
+func hangs(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "members")
 	if err := os.WriteFile(path, []byte("127.0.0.1:1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -285,15 +286,41 @@ func TestANodeEndsThoughTheReadOfAFileHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close() // ends the lease
+	t.Cleanup(func() { held.Close() }) // ends the lease
 	if _, err := unix.FcntlInt(held.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skip("this file system has no leases:", err)
 	}
-	n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", Join: []string{"file:" + path}, Algorithm: bully.New(), Logger: testLog(t, "1")})
+	return path
+}
+
+// A file that hangs delays neither the start nor the end of a member by more than a lookup may take,
+// and the member joins through another address meanwhile.
+func TestAMemberJoinsThoughTheReadOfAFileHangs(t *testing.T) {
+	c := newCluster(t, 1)
+	c.start("1")
+	began := time.Now()
+	n, err := Start(t.Context(), Config{ID: "2", Listen: "0.0.0.0:0", Join: []string{"file:" + hangs(t), c.members[0].Addr}, Algorithm: bully.New(), Logger: testLog(t, "2")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // it reads by now
+	if took := time.Since(began); took > 2*lookupTime {
+		t.Errorf("it has started after %v", took)
+	}
+	within(t, "it joins", func() bool { return len(statusOf(n).Members) == 2 })
+	began = time.Now()
+	n.Close()
+	if took := time.Since(began); took > lookupTime {
+		t.Errorf("it has ended after %v", took)
+	}
+}
+
+// The read of a file of security that hangs is left behind.
+func TestANodeEndsThoughTheReadOfItsSecurityHangs(t *testing.T) {
+	c := newCluster(t, 1)
+	n := c.start("1")
+	answers := make(chan struct{})
+	defer close(answers)
+	n.links.background(func(context.Context) { <-answers }) // as keepReloading would
 	began := time.Now()
 	n.Close()
 	if took := time.Since(began); took > 10*time.Second {

@@ -110,12 +110,12 @@ func (l *links) background(f func(ctx context.Context)) {
 }
 
 // disconnect ends the network, and what runs outside the loop, for which it waits T at most: a file
-// system that hangs may keep the reader of a file.
+// system that hangs may keep the reader of the files of its security.
 func (l *links) disconnect() {
 	l.net.Shut(l.cfg.TMax)
 	l.cancel()
 	if !endsWithin(l.timeout+checkGrace, over(&l.beside)) {
-		l.cfg.Logger.Error("the node ends while it reads a file of addresses to join by, or of its security: a goroutine is left until the file system answers")
+		l.cfg.Logger.Error("the node ends while it reads a file of its security: a goroutine is left until the file system answers")
 	}
 }
 

@@ -31,7 +31,7 @@ type Client struct {
 	base  string // of its URLs
 	token string
 	http  *http.Client
-	quiet time.Duration // without a line, not even a ping, for which a stream is borne
+	quiet time.Duration // how long a stream may be without a line, even a ping
 
 	// SuperPeers makes it a client of agents of super peers. A client of one kind of agent refuses
 	// the answers of the other: both have paths of the same name.

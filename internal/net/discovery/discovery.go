@@ -55,7 +55,7 @@ func cut(source string) (kind, rest string) {
 
 // Expand returns what source stands for now, each as HOST:PORT: itself, the targets of its
 // SRV records in their order, or the lines of its file, of which a blank line and a comment
-// that begins with # count as nothing. An error leaves what was found.
+// that begins with # count as nothing. It ends with ctx. An error leaves what was found.
 func Expand(ctx context.Context, source string) (found []string, err error) {
 	switch kind, rest := cut(source); kind {
 	case "srv":
@@ -65,7 +65,7 @@ func Expand(ctx context.Context, source string) (found []string, err error) {
 			found = append(found, net.JoinHostPort(strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port))))
 		}
 	case "file":
-		found, err = lines(rest)
+		found, err = read(ctx, rest)
 	default:
 		return []string{source}, nil
 	}
@@ -81,6 +81,44 @@ func Expand(ctx context.Context, source string) (found []string, err error) {
 		err = fmt.Errorf("%s: %w", election.Shown(source), err)
 	}
 	return found[:min(len(found), MaxAddresses)], errors.Join(append([]error{err}, bad[:min(len(bad), 3)]...)...)
+}
+
+// reading has the files that are being read, by path. A file system may hang: then a single goroutine
+// waits for it, however often the file is asked for.
+var reading = struct {
+	sync.Mutex
+	files map[string]*file
+}{files: map[string]*file{}}
+
+// file is what the read of a file has given, once done is closed.
+type file struct {
+	done  chan struct{}
+	found []string
+	err   error
+}
+
+// read gives the lines of a file, if it can be read before ctx ends.
+func read(ctx context.Context, path string) ([]string, error) {
+	reading.Lock()
+	f := reading.files[path]
+	if f == nil {
+		f = &file{done: make(chan struct{})}
+		reading.files[path] = f
+		go func() {
+			f.found, f.err = lines(path)
+			reading.Lock()
+			defer reading.Unlock()
+			delete(reading.files, path)
+			close(f.done)
+		}()
+	}
+	reading.Unlock()
+	select {
+	case <-f.done:
+		return slices.Clone(f.found), f.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("its file system does not answer: %w", ctx.Err())
+	}
 }
 
 func lines(path string) (found []string, err error) {
