@@ -32,6 +32,7 @@ type Client struct {
 	token string
 	http  *http.Client
 	quiet time.Duration // how long a stream may be without a line, even a ping
+	whole time.Duration // how long a whole answer may take
 
 	// SuperPeers makes it a client of agents of super peers. A client of one kind of agent refuses
 	// the answers of the other: both have paths of the same name.
@@ -46,7 +47,7 @@ func NewClient(addr string, access Access) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of an agent: %w", err)
 	}
-	return &Client{addr: addr, base: base, token: access.Token, quiet: 3 * pingEvery, http: &http.Client{Transport: transport,
+	return &Client{addr: addr, base: base, token: access.Token, quiet: 3 * pingEvery, whole: headerTime + writeTimeout, http: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -93,13 +94,18 @@ func (c *Client) Call(ctx context.Context, method, path string, body, v any) err
 		}
 		in = bytes.NewReader(out)
 	}
-	resp, err := c.do(ctx, method, path, in)
+	within, cancel := context.WithTimeout(ctx, c.whole)
+	defer cancel()
+	resp, err := c.do(within, method, path, in)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
+	switch {
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return unreachable("agent %s has answered in part, and nothing more within %v; its process is frozen or overloaded: look at it, or ask another member", c.addr, c.whole)
+	case err != nil:
 		return fmt.Errorf("agent %s: %w", c.addr, err)
 	}
 	if v == nil {
@@ -343,13 +349,16 @@ type Access struct {
 	TLS   *tls.Config // the trusted authorities; nil: those of this machine
 }
 
+// headerTime is how long an answer may take to begin: a call that changes something waits for members.
+const headerTime = callTimeout + 2*time.Second
+
 // dialAgent makes the transport to an agent, and the prefix of its URLs. Addresses are HOST:PORT,
 // unix:PATH, http://HOST:PORT and https://HOST:PORT. Without a scheme it uses TLS with a remote
 // machine, if access has trusted authorities.
 func dialAgent(addr string, access Access) (*http.Transport, string, error) {
 	dialer := &net.Dialer{Timeout: 3 * time.Second}
 	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: access.TLS,
-		TLSHandshakeTimeout: 3 * time.Second, ResponseHeaderTimeout: callTimeout + 2*time.Second}
+		TLSHandshakeTimeout: 3 * time.Second, ResponseHeaderTimeout: headerTime}
 	scheme, rest, given := strings.Cut(strings.TrimSuffix(addr, "/"), "://")
 	if !given {
 		scheme, rest = "http", addr

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,26 @@ func TestAnAgentThatIsNotReachedInTimeIsNotFrozen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := c.Get(ctx, "/v1/status", nil); err == nil || strings.Contains(err.Error(), "frozen") {
+		t.Error(err)
+	}
+}
+
+// An agent that is stopped in the middle of its answer does not hold a command up for ever.
+func TestAHalfAnswerIsNotAwaitedForEver(t *testing.T) {
+	hold := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"id":`))
+		w.(http.Flusher).Flush()
+		<-hold
+	}))
+	defer server.Close()
+	defer close(hold)
+	c, err := NewClient(server.Listener.Addr().String(), Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.whole = 50 * time.Millisecond
+	if err := c.Get(t.Context(), "/v1/status", nil); err == nil || !strings.Contains(err.Error(), "has answered in part") {
 		t.Error(err)
 	}
 }
