@@ -459,6 +459,33 @@ func TestAnAgentOfTheOtherKindIsNamed(t *testing.T) {
 	}
 }
 
+// TestAnOddAnswerEndsNoCommandByAPanic asks agents that leave out what a command shows, or answer with something else.
+func TestAnOddAnswerEndsNoCommandByAPanic(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args, kind, body string
+		code             int
+		want             string
+	}{
+		{"status", api.MemberAgent, `{"id":"a","successor":"b"}`, cli.Done, "passes on to b, no election"},
+		{"explain --lab " + t.TempDir() + "/x", api.MemberAgent, `null`, cli.Done, "has the records of"},
+		{"superpeer status", api.SuperPeerAgent, `{"id":"a","super_peer":true,"clients":3}`, cli.Done, "yes, serves 3"},
+		{"superpeer watch", api.SuperPeerAgent, "data: {\"event\":\"super\",\"id\":\"a\"}\n\n", cli.NoAgent, "  super\n"},
+		{"superpeer watch", api.SuperPeerAgent, "data: {\"event\":\"ordinary\",\"id\":\"a\"}\n\n", cli.NoAgent, "  ordinary\n"},
+		{"watch --json", api.MemberAgent, "data: \x1b]0;title\x07\n\n", cli.NoAgent, "event is not batuta's"},
+		{"elections", api.MemberAgent, `{}`, cli.NoAgent, "answer is not batuta's"},
+		{"leader", api.MemberAgent, `[]`, cli.NoAgent, "answer is not batuta's"},
+		{"explain --trace", api.MemberAgent, `{}`, cli.NoAgent, "answer is not batuta's"},
+	} {
+		server := httptest.NewServer(answering(tt.body, tt.kind))
+		code, out := runCommand(t, append(strings.Fields(tt.args), "--agent", server.Listener.Addr().String())...)
+		if code != tt.code || !strings.Contains(out, tt.want) || strings.Contains(out, "\x1b") {
+			t.Errorf("%s of %s: exit %d, %q, want %d and %q", tt.args, tt.body, code, out, tt.code, tt.want)
+		}
+		server.Close()
+	}
+}
+
 // answering answers everything with body, as that kind of agent; "": as one of an earlier version.
 func answering(body, kind string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -338,6 +338,8 @@ func printPeer(w io.Writer, s *superpeer.Status) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "node\t%s at %s, overlay %s\n", s.ID, s.Address, s.Overlay)
 	switch {
+	case s.SuperPeer && s.Token == nil:
+		fmt.Fprintf(out, "super peer\tyes, serves %d\n", s.Clients)
 	case s.SuperPeer:
 		fmt.Fprintf(out, "super peer\tyes, token %d, version %d, serves %d\n", *s.Token, s.Version, s.Clients)
 	case s.HomeID == nil:

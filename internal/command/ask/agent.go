@@ -116,16 +116,16 @@ func act[T any](ctx context.Context, a *Command, c *api.Client, method, path str
 }
 
 func call[T any](ctx context.Context, a *Command, c *api.Client, method, path string, body any, text func(T) error) error {
-	var raw json.RawMessage
-	if err := c.Call(ctx, method, path, body, &raw); err != nil {
-		return err
-	}
 	if a.json {
+		var raw json.RawMessage
+		if err := c.Call(ctx, method, path, body, &raw); err != nil {
+			return err
+		}
 		return a.printRaw(raw)
 	}
 	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
+	if err := c.Call(ctx, method, path, body, &v); err != nil {
+		return err
 	}
 	return text(v)
 }
@@ -133,12 +133,12 @@ func call[T any](ctx context.Context, a *Command, c *api.Client, method, path st
 // Each prints the lines of a stream: as they come with --json, else by text.
 func Each[T any](a *Command, text func(T) error) func(line []byte) error {
 	return func(line []byte) error {
-		if a.json {
-			return a.printRaw(line)
-		}
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
-			return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
+			return cli.Exit(cli.NoAgent, fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err))
+		}
+		if a.json {
+			return a.printRaw(line)
 		}
 		return text(v)
 	}

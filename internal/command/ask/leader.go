@@ -43,7 +43,7 @@ the leader of a named election; exit code 5 when there is none of that name.`,
 		}
 		var l api.Leader
 		if err := json.Unmarshal(raw, &l); err != nil {
-			return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
+			return cli.Exit(cli.NoAgent, fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err))
 		}
 		said, ok := l.Meta[key]
 		switch {

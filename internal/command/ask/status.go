@@ -429,7 +429,7 @@ func place(s api.Status) string {
 	switch {
 	case *s.Successor == "":
 		return "the only member of it"
-	case *s.Participating:
+	case s.Participating != nil && *s.Participating:
 		return "passes on to " + *s.Successor + ", participating in an election"
 	}
 	return "passes on to " + *s.Successor + ", no election"

@@ -276,10 +276,11 @@ func witness(ctx context.Context, c *api.Client, status *api.Status) (w Witness,
 	if err := c.Get(ctx, "/v1/status", status); err != nil {
 		return w, err
 	}
-	if err := c.Get(ctx, "/v1/history", &w.History); err != nil {
+	var all api.History
+	if err := c.Get(ctx, "/v1/history", &all); err != nil {
 		return w, err
 	}
-	w.ID = status.ID
+	w.ID, w.History = status.ID, &all
 	for range 4 { // the quickest answer has the clock most exactly
 		var h api.History
 		began := time.Now()

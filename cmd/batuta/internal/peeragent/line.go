@@ -101,9 +101,13 @@ func (l *Line) text() string {
 		}
 		return fmt.Sprintf("node %s of overlay %s listens on %s%s", l.ID, l.Overlay, l.Listen, http)
 	case superpeer.EventSuper:
-		return fmt.Sprintf("%s is a super peer (token %d, version %d)", l.ID, *l.Token, l.Version)
+		if l.Token != nil {
+			return fmt.Sprintf("%s is a super peer (token %d, version %d)", l.ID, *l.Token, l.Version)
+		}
 	case superpeer.EventOrdinary:
-		return fmt.Sprintf("%s is a super peer no longer (token %d)", l.ID, *l.Token)
+		if l.Token != nil {
+			return fmt.Sprintf("%s is a super peer no longer (token %d)", l.ID, *l.Token)
+		}
 	case superpeer.EventHome:
 		if l.Home == nil || *l.Home == "" {
 			return l.ID + " has no super peer"
