@@ -360,9 +360,9 @@ func (j *job) catch(signals chan<- os.Signal) {
 	caught := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}
 	if j != nil {
 		caught = append(caught, syscall.SIGUSR1, syscall.SIGUSR2)
-		if signal.Ignored(syscall.SIGHUP) && j.file == nil {
-			caught = append(caught[:2:2], caught[3:]...)
-		}
+	}
+	if j != nil && j.file == nil {
+		caught = cli.Caught(caught...)
 	}
 	signal.Notify(signals, caught...)
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -83,7 +84,16 @@ func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // Interruptible gives a context that ends when the user wants the command to.
 func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return signal.NotifyContext(ctx, Caught(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)...)
+}
+
+// Caught returns the signals that a process catches of those: without SIGHUP if its starter ignores that, as nohup
+// does. It is called before any of them is caught.
+func Caught(signals ...os.Signal) []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return slices.DeleteFunc(signals, func(s os.Signal) bool { return s == syscall.SIGHUP })
+	}
+	return signals
 }
 
 // Confirmed asks a question on out, and reports whether the line read from in is a yes.

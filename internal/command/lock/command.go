@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -117,7 +118,7 @@ func (o *options) run(ctx context.Context, agent Agent) error {
 		return err
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, cli.Caught(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)...)
 	defer signal.Stop(signals)
 	log := slog.New(slog.NewTextHandler(o.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	r, err := runner.New(runner.Config{Argv: o.argv, Grace: o.grace, Notice: runner.NamedNotice, T: time.Second, Program: self, Guard: o.guard, Logger: log})
@@ -129,13 +130,15 @@ func (o *options) run(ctx context.Context, agent Agent) error {
 	defer stop(nil)
 	over := make(chan struct{})
 	defer close(over)
-	go pass(ctx, signals, r, stop, over)
+	var held atomic.Bool
+	go pass(ctx, signals, r, &held, stop, over)
 	h := &holder{agent: agent, name: o.name, ttl: max(o.grace, time.Second) + margin, seats: o.seats, lose: stop}
 	defer h.goodbye()
 	first, err := o.hold(ctx, h)
 	if err != nil {
 		return err
 	}
+	held.Store(true)
 	id, l := leadership(first)
 	outcome, err := r.Once(ctx, id, l, every(first), h.lease)
 	return o.ended(ctx, outcome, err)
@@ -192,8 +195,9 @@ func (h *holder) goodbye() {
 	h.mu.Unlock()
 }
 
-// pass hands signals on: those that end batuta stop the command, and the second kills it.
-func pass(ctx context.Context, signals <-chan os.Signal, r *runner.Runner, stop context.CancelCauseFunc, over <-chan struct{}) {
+// pass hands signals on: those that end batuta stop the command, and the second kills it. Before the election is held
+// there is no command, and SIGHUP ends batuta too.
+func pass(ctx context.Context, signals <-chan os.Signal, r *runner.Runner, held *atomic.Bool, stop context.CancelCauseFunc, over <-chan struct{}) {
 	for {
 		var s syscall.Signal
 		select {
@@ -203,7 +207,7 @@ func pass(ctx context.Context, signals <-chan os.Signal, r *runner.Runner, stop 
 			return
 		}
 		switch {
-		case s != syscall.SIGINT && s != syscall.SIGTERM:
+		case s != syscall.SIGINT && s != syscall.SIGTERM && (s != syscall.SIGHUP || held.Load()):
 			r.Signal(s)
 		case ctx.Err() != nil:
 			r.Kill()

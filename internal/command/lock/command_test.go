@@ -3,11 +3,15 @@ package lock
 import (
 	"context"
 	"errors"
+	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
+	runner "github.com/batuta-dev/batuta/internal/work/run"
 )
 
 // script is an agent that gives these answers, and none to a call if State is "".
@@ -57,4 +61,22 @@ func TestACallWithoutAnAnswerIsRepeated(t *testing.T) {
 			t.Errorf("an agent that never answers: %v after %v", err, time.Since(began))
 		}
 	})
+}
+
+// A terminal that closes ends a lock that waits: its command would begin later, without the terminal. A command that
+// runs gets the signal itself.
+func TestAHangupEndsALockThatWaits(t *testing.T) {
+	for _, began := range []bool{false, true} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		signals, over, held := make(chan os.Signal), make(chan struct{}), atomic.Bool{}
+		held.Store(began)
+		go pass(ctx, signals, &runner.Runner{}, &held, stop, over)
+		signals <- syscall.SIGHUP
+		signals <- syscall.SIGUSR1 // is never for batuta, and read once the first is handled
+		stopped, ended := errors.AsType[runner.StopSignal](context.Cause(ctx))
+		if ended == began || ended && stopped.Signal != syscall.SIGHUP {
+			t.Errorf("the command runs: %t; the lock ends: %t, %v", began, ended, context.Cause(ctx))
+		}
+		close(over)
+	}
 }
