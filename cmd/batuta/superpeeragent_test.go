@@ -531,7 +531,15 @@ func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); code != cli.Done || err != nil || r.Nodes != 12 || r.Lab == nil || r.Over == nil || *r.Over != 0 {
 		t.Errorf("exit %d, %v, %s", code, err, out)
 	}
-	if code, out = runCommand(t, "bench", "superpeers", "--nodes", "1"); code != cli.Usage || !strings.Contains(out, "want 2 to") {
-		t.Errorf("one node: exit %d, %s", code, out)
+	for args, want := range map[string]string{
+		"--nodes 1":                    "want 2 to",
+		"--fraction 0":                 "--fraction 0",
+		"--kill-at -1":                 "--kill-at -1",
+		"--kill-supers 1":              "goes with --kill-at",
+		"--kill-at 3 --kill-supers -1": "--kill-supers -1",
+	} {
+		if code, out := runCommand(t, append(strings.Fields("bench superpeers --rounds 4 --round 50ms"), strings.Fields(args)...)...); code != cli.Usage || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, %s, want %q", args, code, out, want)
+		}
 	}
 }

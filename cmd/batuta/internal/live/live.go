@@ -417,7 +417,7 @@ func (g *group) join(ctx context.Context) error {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, joining)
 	errs := make([]error, g.o.Nodes)
-	for i := 1; i < g.o.Nodes; i++ {
+	for i := 1; i < g.o.Nodes && ctx.Err() == nil; i++ {
 		slots <- struct{}{}
 		time.Sleep(g.o.Round / joinEvery)
 		wait.Go(func() {
@@ -427,7 +427,7 @@ func (g *group) join(ctx context.Context) error {
 	}
 	wait.Wait()
 	g.remaining = g.o.Nodes
-	return errors.Join(errs...)
+	return cmp.Or(ctx.Err(), errors.Join(errs...))
 }
 
 func (g *group) enter(ctx context.Context, i int) (err error) {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -177,14 +178,17 @@ func TestLossCostsLittle(t *testing.T) {
 }
 
 func TestARunCanBeEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		if _, err := Run(ctx, Options{RTT: synthetic(t), Rounds: 1000}); err == nil {
-			t.Error("it went on")
-		}
-		time.Sleep(time.Minute)
-	})
+	for nodes, when := range map[int]string{0: "it plays", 500: "nodes join"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			began := time.Now()
+			if _, err := Run(ctx, Options{RTT: synthetic(t), Nodes: nodes, Rounds: 1000}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
+				t.Errorf("while %s: it ends %v after its start: %v", when, time.Since(began), err)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
 }
 
 // TestALiveOverlayComesCloseToKMedoids plays the overlay of TestALiveOverlayKeepsItsPromises with the same crashes.

@@ -197,14 +197,12 @@ seed. 500 nodes take about half of a processor.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Method, o.Membership = rules.Method(method), superpeer.Membership(members)
+			var err error
+			if o.Kills, err = kills(kill, supers); err != nil {
+				return err
+			}
 			if err := readLive(&o, rtt); err != nil {
 				return cli.Exit(cli.Usage, err)
-			}
-			if kill > 0 {
-				o.Kills = []live.Kill{{At: kill, Supers: supers}}
-				if supers == 0 {
-					o.Kills[0].Share = 0.1
-				}
 			}
 			if !quiet && cli.IsTerminal(e.Stderr) {
 				o.Each = func(s live.Sample) {
@@ -214,7 +212,9 @@ seed. 500 nodes take about half of a processor.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			r, err := live.Run(ctx, o)
-			if err != nil {
+			if ctx.Err() != nil {
+				return errors.New("interrupted")
+			} else if err != nil {
 				return err
 			}
 			return printLive(e.Stdout, r, asJSON)
@@ -239,10 +239,30 @@ seed. 500 nodes take about half of a processor.`,
 	return cmd
 }
 
+// kills is what --kill-at and --kill-supers ask for.
+func kills(at, supers int) ([]live.Kill, error) {
+	switch {
+	case at < 0:
+		return nil, cli.Usagef("--kill-at %d: give a round, or 0 for never", at)
+	case supers < 0:
+		return nil, cli.Usagef("--kill-supers %d: give a number of super peers", supers)
+	case at == 0 && supers > 0:
+		return nil, cli.Usagef("--kill-supers %d goes with --kill-at: add that, or leave it out", supers)
+	case at == 0:
+		return nil, nil
+	case supers == 0:
+		return []live.Kill{{At: at, Share: 0.1}}, nil
+	}
+	return []live.Kill{{At: at, Supers: supers}}, nil
+}
+
 // maxLive is how many nodes a process is to run.
 const maxLive = 5000
 
 func readLive(o *live.Options, rtt string) (err error) {
+	if o.Fraction == 0 { // it was written, and is no default here
+		return errors.New("--fraction 0: want more than 0")
+	}
 	if rtt != "" {
 		if o.RTT, err = readMatrix(rtt); err != nil {
 			return err
