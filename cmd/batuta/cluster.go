@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
@@ -35,6 +37,7 @@ type cluster struct {
 	members    []*member
 	lines      chan childLine
 	closing    chan struct{} // closed: lines have no reader any more
+	pipe       chan os.Signal
 
 	since time.Time // see mark
 	claim time.Time // the first claim after since; zero: none yet
@@ -67,9 +70,12 @@ func newCluster(n int, flags ...string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Without a handler SIGPIPE would end this process before close, when its output is read no longer.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
 	// The kernel ends a child when the thread that started it ends: stay on one until close.
 	runtime.LockOSThread()
-	c := &cluster{executable: executable, command: []string{"agent"}, flags: flags, lines: make(chan childLine, 64), closing: make(chan struct{})}
+	c := &cluster{executable: executable, command: []string{"agent"}, flags: flags, lines: make(chan childLine, 64), closing: make(chan struct{}), pipe: pipe}
 	for i, port := range ports {
 		c.members = append(c.members, &member{
 			id: strconv.Itoa(i + 1), listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
@@ -185,6 +191,7 @@ func (c *cluster) close() {
 	if c.dataDir != "" {
 		os.RemoveAll(c.dataDir)
 	}
+	signal.Stop(c.pipe)
 	runtime.UnlockOSThread() // else the thread ends with this goroutine, and with it the processes that were started on it
 }
 
@@ -426,6 +433,7 @@ type demo struct {
 
 	began   time.Time
 	cluster *cluster
+	unread  error     // of the first line that could not be printed
 	now     agreement // what the members last agreed on
 	steps   []demoStep
 }
@@ -540,7 +548,7 @@ func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint
 	s.Took = cli.Milliseconds(d.now.all.Sub(at))
 	d.steps = append(d.steps, s)
 	d.tell(d.now.all, "", "%s leads, epoch %d: all %d agree %.1f ms later", s.Leader, s.Epoch, s.Agree, s.Took)
-	return nil
+	return d.unread
 }
 
 // conclude ends the story with the figures of all rounds.
@@ -553,7 +561,7 @@ func (d *demo) conclude() error {
 	d.say("\nto all agreeing, median of %d: kill -9 %.1f ms, resign %.1f ms\n"+
 		"Next: batuta lab, in the browser; or members of your own: batuta agent, then batuta init --help\n",
 		d.rounds, d.median("crash"), d.median("resign"))
-	return nil
+	return d.unread
 }
 
 func (d *demo) median(step string) float64 {
@@ -573,6 +581,7 @@ func (d *demo) tell(at time.Time, what, format string, args ...any) {
 // say prints a line of the demonstration, unless the output is JSON.
 func (d *demo) say(format string, args ...any) {
 	if !d.json {
-		fmt.Fprintf(d.Stdout, format, args...)
+		_, err := fmt.Fprintf(d.Stdout, format, args...)
+		d.unread = cmp.Or(d.unread, err)
 	}
 }

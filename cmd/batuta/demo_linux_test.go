@@ -26,12 +26,13 @@ import (
 // However the demo ends, its members end with it.
 func TestDemoLeavesNothingBehind(t *testing.T) {
 	for _, tt := range []struct {
-		signal syscall.Signal
-		code   int // -1: ended by the signal
-	}{{syscall.SIGINT, cli.Failed}, {syscall.SIGTERM, cli.Failed}, {syscall.SIGKILL, -1}} {
+		signal    syscall.Signal // SIGPIPE: its output is read no longer
+		code      int            // -1: ended by the signal
+		algorithm string
+	}{{syscall.SIGINT, cli.Failed, "bully"}, {syscall.SIGTERM, cli.Failed, "quorum"}, {syscall.SIGPIPE, cli.Failed, "quorum"}, {syscall.SIGKILL, -1, "bully"}} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
 			demo := exec.Command(os.Args[0])
-			demo.Args = []string{"batuta", "demo", "--nodes", "3"}
+			demo.Args = []string{"batuta", "demo", "--nodes", "3", "--algorithm", tt.algorithm}
 			temporary := stalltest.Dir(t)
 			demo.Env = append(os.Environ(), "TMPDIR="+temporary)
 			out, err := demo.StdoutPipe()
@@ -41,12 +42,17 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 			if err := demo.Start(); err != nil {
 				t.Fatal(err)
 			}
-			awaitLine(t, out, "3 leads, epoch")
+			awaitLine(t, out, " leads, epoch")
 			children := childrenOf(t, demo.Process.Pid)
 			if len(children) != 3 {
 				t.Errorf("the demo of 3 members has %d children", len(children))
 			}
-			if err := demo.Process.Signal(tt.signal); err != nil {
+			if tt.signal == syscall.SIGPIPE {
+				err = out.Close()
+			} else {
+				err = demo.Process.Signal(tt.signal)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			demo.Wait()
