@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -39,6 +42,41 @@ func TestSimJSON(t *testing.T) {
 			if _, ok := answer[key]; !ok {
 				t.Errorf("%s: no %q in %s", c.args, key, out)
 			}
+		}
+	}
+}
+
+// noRoom is a disk without room for what is printed.
+type noRoom struct{}
+
+func (noRoom) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A figure that is lost is no success, and a run that was cut short is none either.
+func TestSimFailsWithoutItsOutput(t *testing.T) {
+	scenario := filepath.Join(t.TempDir(), "s.txt")
+	if err := os.WriteFile(scenario, []byte("members 1 2 3\nagree\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct {
+		args string
+		ctx  context.Context
+		out  io.Writer
+		want string
+	}{
+		{"count --nodes 3", t.Context(), noRoom{}, "no space left"},
+		{"soak --seeds 1:5", t.Context(), noRoom{}, "no space left"},
+		{"explore --nodes 2", t.Context(), noRoom{}, "no space left"},
+		{"run " + scenario, t.Context(), noRoom{}, "no space left"},
+		{"run --trace " + scenario, t.Context(), noRoom{}, "no space left"},
+		{"soak --seeds 1:5", ended, io.Discard, "interrupted: 0 of 5 schedules"},
+		{"soak --seeds 1:5 --json", ended, io.Discard, "interrupted: 0 of 5 schedules"},
+	} {
+		var errs strings.Builder
+		code := run(c.ctx, append([]string{"sim"}, strings.Fields(c.args)...), cli.Env{Stdout: c.out, Stderr: &errs, Lookup: func(string) (string, bool) { return "", false }})
+		if code != cli.Failed || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("sim %s: exit code %d, %q, want 1 and %q", c.args, code, errs.String(), c.want)
 		}
 	}
 }

@@ -72,7 +72,13 @@ replays it.`,
 		if err != nil {
 			return labError(err)
 		}
-		return reportSoak(e, c, r, bar.seconds(), asJSON, list)
+		if err := reportSoak(e, c, r, bar.seconds(), asJSON, list); err != nil {
+			return err
+		}
+		if all := c.To - c.From + 1; r.Schedules < all {
+			return fmt.Errorf("interrupted: %d of %d schedules were played", r.Schedules, all)
+		}
+		return nil
 	}
 	return cmd
 }
@@ -166,9 +172,13 @@ func reportSoak(e cli.Env, c sim.SoakConfig, r sim.SoakResult, seconds float64, 
 			return err
 		}
 	} else {
-		fmt.Fprintf(e.Stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most; seed %d took %.0f %% of its bound\n",
+		var b strings.Builder
+		fmt.Fprintf(&b, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most; seed %d took %.0f %% of its bound\n",
 			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond), r.Slowest, 100*r.Share)
-		showFailing(e.Stdout, r, list)
+		showFailing(&b, r, list)
+		if _, err := io.WriteString(e.Stdout, b.String()); err != nil {
+			return err
+		}
 	}
 	if len(r.Failing) == 0 {
 		return nil
@@ -279,8 +289,10 @@ func reportExplore(e cli.Env, r explore.Result, seconds float64, asJSON bool) er
 		}
 	} else {
 		end := map[bool]string{true: "complete", false: "not to the end"}[r.Complete]
-		fmt.Fprintf(e.Stdout, "%d states, depth %d, %s, %d violations, %.1f s (%.0f states/s)\n",
-			r.States, r.Depth, end, violations, seconds, float64(r.States)/seconds)
+		if _, err := fmt.Fprintf(e.Stdout, "%d states, depth %d, %s, %d violations, %.1f s (%.0f states/s)\n",
+			r.States, r.Depth, end, violations, seconds, float64(r.States)/seconds); err != nil {
+			return err
+		}
 	}
 	if r.Violation != nil {
 		fmt.Fprintf(e.Stderr, "the shortest way there; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", r.Scenario)

@@ -96,14 +96,16 @@ All begin as followers of the highest member.`,
 			return json.NewEncoder(e.Stdout).Encode(map[string]any{
 				"leader": r.Leader, "messages": r.Messages, "rounds": r.Rounds, "units": r.Units})
 		}
-		fmt.Fprintf(e.Stdout, "leader %s after %d units of time\n", r.Leader, r.Units)
+		var b strings.Builder
+		fmt.Fprintf(&b, "leader %s after %d units of time\n", r.Leader, r.Units)
 		total := 0
 		for _, kind := range slices.Sorted(maps.Keys(r.Messages)) {
-			fmt.Fprintf(e.Stdout, "%-12s %d\n", strings.ToUpper(string(kind)), r.Messages[kind])
+			fmt.Fprintf(&b, "%-12s %d\n", strings.ToUpper(string(kind)), r.Messages[kind])
 			total += r.Messages[kind]
 		}
-		fmt.Fprintf(e.Stdout, "%-12s %d\n", "in all", total)
-		return nil
+		fmt.Fprintf(&b, "%-12s %d\n", "in all", total)
+		_, err = io.WriteString(e.Stdout, b.String())
+		return err
 	}
 	return cmd
 }
@@ -266,15 +268,17 @@ func (r *simRun) print(file string, o sim.Outcome, log *trace.Log, failure error
 		}
 		return json.NewEncoder(r.Stdout).Encode(p)
 	}
+	text := ""
 	if r.trace {
-		fmt.Fprint(r.Stdout, log.Text())
+		text = log.Text()
 	}
 	if failure == nil {
-		fmt.Fprintf(r.Stdout, "ok    %s  (%v simulated)\n", file, o.Elapsed)
+		text += fmt.Sprintf("ok    %s  (%v simulated)\n", file, o.Elapsed)
 	} else {
-		fmt.Fprintf(r.Stdout, "FAIL  %s\n", file)
+		text += fmt.Sprintf("FAIL  %s\n", file)
 	}
-	return nil
+	_, err := io.WriteString(r.Stdout, text)
+	return err
 }
 
 func (r *simRun) draw(s *scenario.Scenario, story *trace.Story) error {
