@@ -100,7 +100,8 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := cmp.Or(f.checkTimes(), f.output.Check(), f.checkNames(), f.membership.validate(), f.hooks.Check(), f.security.check(f)); err != nil {
 		return batuta.Config{}, err
 	}
-	if f.noPreempt && f.preempt && f.wire.set.Changed("preempt") {
+	// A file has both, as "batuta config show" writes it.
+	if given := f.wire.set.Lookup("preempt"); f.noPreempt && f.preempt && given.Changed && cli.SourceOf(given) != "file" {
 		return batuta.Config{}, cli.Usagef("--no-preempt does not go with --preempt: leave one out")
 	}
 	algorithm, err := f.newAlgorithm()

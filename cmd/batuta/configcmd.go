@@ -127,6 +127,7 @@ func newConfigShowCommand(e cli.Env) *cobra.Command {
 	s.register(cmd.Flags())
 	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		_ = s.agent.wire.defaults(&s.agent) // its faults are for "config check"
 		var own pflag.FlagSet
 		new(settings).register(&own)
 		doc := yaml.Node{Kind: yaml.MappingNode}

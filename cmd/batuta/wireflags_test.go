@@ -2,6 +2,9 @@ package main
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -33,6 +36,45 @@ func TestPreemptionIsOffOnTheBossWireUnlessGiven(t *testing.T) {
 		}
 		if config.NoPreempt != c.want {
 			t.Errorf("%v: no preemption %v, want %v", c.args, config.NoPreempt, c.want)
+		}
+	}
+}
+
+// What "config show" prints, read as a file, is the same configuration.
+func TestWhatConfigShowPrintsCanBeRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "batuta.yaml")
+	for _, args := range []string{
+		"--id 1 --no-preempt",
+		"--id 1 --preempt=false",
+		"--id 1 --profile wan --probe all",
+		"--id 1 --check true --rise 3 --meta a=b --member 2=127.0.0.1:7402",
+		"--id 1 --algorithm quorum --data-dir x",
+		"--id 127.0.0.5 --wire boss --node-type scrapper",
+		"--id 127.0.0.5 --wire boss --node-type scrapper --preempt --heartbeat 100ms",
+	} {
+		var shown [2]string
+		for i, from := range []string{args, "--config " + file} {
+			code, out := runCommand(t, append([]string{"config", "show"}, strings.Fields(from)...)...)
+			if code != 0 {
+				t.Fatalf("%s: %s", from, out)
+			}
+			if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out) {
+				value, _, _ := strings.Cut(line, " #")
+				shown[i] += strings.TrimSpace(value) + "\n"
+			}
+			if code, out := runCommand(t, "config", "check", "--config", file); code != 0 {
+				t.Errorf("%s: its file is refused: %s", args, out)
+			}
+		}
+		if shown[0] != shown[1] {
+			t.Errorf("%s: shown is\n%s, and by its file\n%s", args, shown[0], shown[1])
+		}
+		_, checked := runCommand(t, append([]string{"config", "show", "--json"}, strings.Fields(args)...)...)
+		if boss := strings.Contains(args, "boss"); boss != strings.Contains(checked, "127.0.0.5:8080") || boss && strings.Contains(args, "--preempt") != strings.Contains(checked, `"preempt":"true"`) {
+			t.Errorf("%s: it shows %s", args, checked)
 		}
 	}
 }
