@@ -294,3 +294,15 @@ func TestALongScenarioIsLeft(t *testing.T) {
 	b.typeScenario("members 1 2 3\nrun 1234ms\n")
 	b.until("lab.model.elapsed === 1234")
 }
+
+// The link to the picture leaves the address as it is.
+func TestSkippingKeepsTheAddress(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#exercise=bully&seed=7")
+	b.until("window.lab?.tours.current && document.querySelector('#tour-text').textContent")
+	eval[any](b, "document.querySelector('.skip').focus(), 0")
+	b.press(kb.Enter)
+	b.until("document.activeElement.id === 'stage'")
+	if got := eval[string](b, "location.hash"); got != "#exercise=bully&seed=7" {
+		t.Error(got)
+	}
+}

@@ -59,6 +59,7 @@ class Lab {
     this.explorer = new Explorer(this)
     this.superpeers = new Superpeers(this)
     addEventListener('hashchange', () => { if (location.hash.includes('=')) location.reload() }) // another link was pasted
+    $('.skip').addEventListener('click', event => { event.preventDefault(); $('#stage').focus() }) // the address is the scenario's
     $('#share').addEventListener('click', () => this.#share())
     $('#lecture').addEventListener('click', () => this.present(!this.presenting))
     addEventListener('resize', () => { if (this.presenting) this.present(true) })
