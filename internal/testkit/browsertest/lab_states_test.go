@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -293,6 +294,22 @@ func TestALongScenarioIsLeft(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	b.typeScenario("members 1 2 3\nrun 1234ms\n")
 	b.until("lab.model.elapsed === 1234")
+}
+
+// A link copied in a tour, and the other language, have its stop.
+func TestALinkOfAStop(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#tour=2-bully-crash-and-return")
+	b.size(1280, 900, "light")
+	b.until("window.lab?.tours.current && document.querySelector('#tour-text').textContent")
+	eval[any](b, "lab.tours.go(2), 0")
+	at := eval[float64](b, "lab.now")
+	b.click("#lang")
+	b.until("document.documentElement.lang === 'es' && window.lab?.tours.current && document.querySelector('#tour-text').textContent")
+	if got := eval[string](b, "lab.tours.stop + ' ' + lab.now"); got != fmt.Sprint(2, " ", at) {
+		t.Errorf("stop and moment are %s, want those of stop 2: %v", got, at)
+	}
+	b.click("#lang")
+	b.until("document.documentElement.lang === 'en' && window.lab?.tours.stop === 2")
 }
 
 // The link to the picture leaves the address as it is.

@@ -82,7 +82,7 @@ class Lab {
     }
     this.say('')
     const shown = linked?.text !== undefined || linked?.superpeers && this.superpeers.begin(linked.superpeers)
-    if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
+    if (linked?.tour && this.tours.begin(linked.tour, linked.stop) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
     const why = $('#state').textContent || asked && !shown && t('noLink')
     await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked })

@@ -46,10 +46,10 @@ export class Tours {
       h('optgroup', { label: t('exercises') }, exercises.map(name => h('option', { value: name + ':exercise' }, titles(name)))))
   }
 
-  begin(name) {
+  begin(name, stop) {
     const tour = this.list.find(one => one.name === name)
     if (!tour) return false
-    this.#begin(tour.name, tour)
+    this.#begin(tour.name, tour, stop)
     return true
   }
 
@@ -61,27 +61,28 @@ export class Tours {
     return true
   }
 
-  // link is what an address has behind the # for this tour; null: there is none.
+  // link is what an address has behind the # for this tour and its stop; null: there is none. An exercise
+  // begins at its first question.
   get link() {
-    const { current } = this
-    return current && (current.exercise ? `exercise=${current.exercise}&seed=${current.seed}` : `tour=${encodeURIComponent(current.name)}`)
+    const { current, stop } = this
+    return current && (current.exercise ? `exercise=${current.exercise}&seed=${current.seed}` : `tour=${encodeURIComponent(current.name)}${stop ? `&stop=${stop + 1}` : ''}`)
   }
 
-  async #begin(choice, tour) {
+  async #begin(choice, tour, stop = 1) {
     $('#tours').value = choice
     this.lab.pause()
     if (!await this.lab.load(tour.scenario, { at: 0 })) return
-    try { this.show(place(tour, this.lab.model)) } catch (error) { this.lab.say(error.message) }
+    try { this.show(place(tour, this.lab.model), stop - 1) } catch (error) { this.lab.say(error.message) }
   }
 
   // show begins a tour of the run that is shown.
-  show(placed) {
+  show(placed, stop = 0) {
     this.current = placed
     this.answers = []
     $('#tour').hidden = false
     text($('#h-tour'), placed.title[lang] + (placed.exercise ? ` · ${bound(t('exerciseNo', { seed: placed.seed }))}` : ''))
     if (placed.exercise) history.replaceState(null, '', '#' + this.link)
-    this.go(0)
+    this.go(stop)
   }
 
   go(i) {
