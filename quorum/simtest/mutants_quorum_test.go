@@ -89,6 +89,7 @@ var quorumMutants = []wrong{
 	{"quorum: a leader that has nothing to write does not try its disk", "quorum/writer.go", "\t\treturn c.wrote.Add(idle)\n", "", "scenario quorum/testdata/hung_leader.txt"},
 	{"quorum: a guard attests before the work has stopped", "internal/core/attest/oath/oath.go", "w.dead && !w.works &&", "w.dead &&", "soak quorum-attested 1:500: no two leases are in force at one time"},
 	{"quorum: a secret opens another leadership", "internal/core/attest/attest.go", "|| !o.followed.opens(Of(secret)) {", "|| len(secret) != Size {", "test internal/core/attest TestASecretEndsItsOwnLeadershipAlone"},
+	{"quorum: the secret of an earlier leadership ends the present one", "quorum/core.go", "c.promised == c.follows.term && c.Ends(c.promised, ev.Proof) {", "(c.Ends(c.promised, ev.Proof) || c.Opens(ev.Proof)) {", "soak quorum-takeovers 501:700: no two leases are in force at one time"},
 	{"quorum: a heartbeat of a leader that is proven to be dead is followed", "quorum/follower.go", "\tif c.Over(b.term) {\n", "\tif false {\n", "test quorum TestABeatOfADeadLeaderIsNotFollowed"},
 	{"quorum: a voter waits for a leader that is proven to be dead", "quorum/voter.go", " || p.number == c.follows.from && c.Over(c.follows.term)\n", "\n", "test quorum TestAVoterDoesNotWaitForADeadLeaderToStand"},
 	{"quorum: a disk counts as known though few members have noted it", "quorum/cards.go", "\tif 2*c.known <= len(c.roster.Seats)-1 {", "\tif c.known == 0 {", "soak quorum-claimants 1:500: an epoch names one leadership, and the next has a higher one"},

@@ -35,6 +35,7 @@ func init() { fulltest.MostlyComputes() }
 //	                                elections, quorum-elections: Bully or a quorum, with named elections
 //	                                quorum-attested: a quorum whose leaders have guards
 //	                                quorum-handovers: a quorum with leaderships that end slowly
+//	                                quorum-takeovers: the same, and guards attest ends of leaders
 //	                                quorum-claimants: a quorum of which members come and go, with second processes
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file; with ": RULE", that rule
@@ -259,6 +260,8 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		c.Algorithm = "quorum"
 	case "quorum-handovers":
 		c.Algorithm, c.Draws = "quorum", []draw.Kind{draw.Handovers}
+	case "quorum-takeovers":
+		c.Algorithm, c.Draws = "quorum", []draw.Kind{draw.Handovers, draw.Attested}
 	case "quorum-claimants":
 		c.Algorithm, c.Draws, c.Faults = "quorum", []draw.Kind{draw.Claimants}, append(sim.SoakFaults(), sim.MembershipFaults()...)
 	case "quorum-attested":
