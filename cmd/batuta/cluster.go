@@ -204,7 +204,7 @@ type agreement struct {
 	voices int       // how many they are
 }
 
-// await returns once all running members name the same leader, under an epoch
+// await returns once all running members name the same leader, which runs too, under an epoch
 // of minEpoch at least; the leader of that name, if it is not empty.
 func (c *cluster) await(ctx context.Context, minEpoch uint64, leader string) (agreement, error) {
 	return c.awaitLeader(ctx, minEpoch, func(m *member) bool { return leader == "" || m.id == leader })
@@ -258,6 +258,9 @@ func (c *cluster) agreed() (agreement, bool) {
 		case a.voices == 0:
 			a.leader, a.epoch = c.find(m.leader), m.epoch
 		case m.leader != a.leader.id || m.epoch != a.epoch:
+			return agreement{}, false
+		}
+		if a.leader.process == nil || a.leader.frozen { // the others learn of that yet
 			return agreement{}, false
 		}
 		a.voices++

@@ -75,6 +75,21 @@ func mustCrash(t *testing.T, c *cluster, m *member) {
 	}
 }
 
+// A leader that was elected a second time just before its end is no leader that the members agree on: its epoch is above
+// the one that a test, or a round of the demo, knows.
+func TestADeadOrFrozenLeaderIsNotAgreedOn(t *testing.T) {
+	members := func() []*member {
+		return []*member{{id: "1", process: &process{}, http: "a", leader: "2", epoch: 3}, {id: "2", process: &process{}, http: "b", leader: "2", epoch: 3}}
+	}
+	for what, happens := range map[string]func(*member){"it runs": func(*member) {}, "dead": func(m *member) { m.process = nil }, "frozen": func(m *member) { m.frozen = true }} {
+		c := &cluster{members: members()}
+		happens(c.members[1])
+		if a, ok := c.agreed(); ok != (what == "it runs") {
+			t.Errorf("%s: agreed: %v, on %+v", what, ok, a)
+		}
+	}
+}
+
 // Each time the leader is killed the next takes over with a higher epoch, and
 // it takes the lead back when it returns.
 func TestKillLeader(t *testing.T) {
