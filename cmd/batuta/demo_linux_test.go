@@ -44,7 +44,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 			}
 			awaitLine(t, out, " leads, epoch")
 			children := childrenOf(t, demo.Process.Pid)
-			if len(children) != 3 {
+			if len(children) < 2 { // by now it may have killed the leader, which then starts again
 				t.Errorf("the demo of 3 members has %d children", len(children))
 			}
 			if tt.signal == syscall.SIGPIPE {
@@ -100,7 +100,9 @@ func childrenOf(t *testing.T, pid int) []int {
 				t.Fatal(err)
 			}
 			handle, err := unix.PidfdOpen(child, 0)
-			if err != nil {
+			if err == unix.ESRCH {
+				continue // it has ended meanwhile
+			} else if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { unix.Close(handle) })
