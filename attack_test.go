@@ -105,7 +105,7 @@ func besiege(t *testing.T, change ...func(*Config)) *besieged {
 	write(t, b.dir, "ca", b.ca.Pair())
 	for _, m := range b.members {
 		write(t, b.dir, string(m.ID), issue(t, b.ca, member(string(m.ID))))
-		b.start(m.ID, append([]func(*Config){withCertificates(b.dir), b.keepLog}, change...)...)
+		b.start(m.ID, append([]func(*Config){withCertificates(b.dir), unhurried, b.keepLog}, change...)...)
 	}
 	b.token = b.agree("3")
 	waitLinks(t, b.nodes["3"], 2)
@@ -413,7 +413,7 @@ func TestARecordingMovesNobody(t *testing.T) {
 		}
 		b.kill(id)
 		b.rebind(id)
-		b.start(id, withCertificates(b.dir))
+		b.start(id, withCertificates(b.dir), unhurried)
 		b.agree("3")
 	}
 	play("after they have started again")
@@ -448,7 +448,7 @@ func TestSilentAndSlowStrangersKeepNobodyOut(t *testing.T) {
 	b.unmoved()
 	b.kill("1")
 	b.rebind("1")
-	b.start("1", withCertificates(b.dir), func(c *Config) { c.TMax = time.Second })
+	b.start("1", withCertificates(b.dir), unhurried, func(c *Config) { c.TMax = time.Second })
 	b.agree("3")
 	b.unmoved()
 }
@@ -482,7 +482,7 @@ func TestARemovedMembersCertificateGetsNowhere(t *testing.T) {
 // With a fixed list a stranger cannot join, secured or not.
 func TestAFixedListLetsNobodyIn(t *testing.T) {
 	c := newCluster(t, 3)
-	c.startAll()
+	c.startAll(unhurried)
 	token := c.agree("3")
 	answer := say(t, stranger(t, c.nodes["3"]), helloFrom("0", "", func(h *wire.Handshake) {
 		h.Kind, h.To, h.From.Priority = wire.KindJoin, election.None, 1<<20
@@ -509,7 +509,7 @@ func TestASecretIsRotatedWithoutAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCluster(t, 3)
-	c.startAll(withSecret(path))
+	c.startAll(withSecret(path), unhurried)
 	token := c.agree("3")
 	fresh := security.NewSecret() + "\n"
 	for _, text := range []string{string(old) + fresh, fresh + string(old), fresh} {
@@ -529,7 +529,7 @@ func TestASecretIsRotatedWithoutAStop(t *testing.T) {
 	writePrivate(t, oldPath, string(old))
 	c.kill("1")
 	c.rebind("1")
-	stray := c.start("1", withSecret(oldPath))
+	stray := c.start("1", withSecret(oldPath), unhurried)
 	waitRefused(t, stray, wire.ReasonSecurity)
 	delete(c.nodes, "1")
 	if got := c.agree("3"); got != token {
@@ -633,7 +633,7 @@ func TestAStrangerLearnsNothingOfACluster(t *testing.T) {
 // leader that goes in the midst of them is replaced.
 func TestACrowdOfWrongHandshakesMovesNobody(t *testing.T) {
 	// The crowd keeps this machine busy: no member is suspected for what that holds up.
-	b := besiege(t, func(c *Config) { c.TMax, c.TProcess = 2*time.Second, 6*time.Second })
+	b := besiege(t, func(c *Config) { c.TMax = 2 * time.Second })
 	crowd := fulltest.Size(400, 30_000)
 	wrong := issue(t, authority(t), member("2"))
 	addr := b.nodes["2"].Addr()

@@ -102,6 +102,9 @@ func (c *cluster) start(id ID, change ...func(*Config)) *Node {
 	return n
 }
 
+// unhurried is a config with which no member is suspected, and none stops leading, when this machine stalls.
+func unhurried(c *Config) { c.TProcess = 6 * time.Second }
+
 func (c *cluster) startAll(change ...func(*Config)) {
 	c.t.Helper()
 	for _, m := range c.members {

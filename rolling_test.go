@@ -21,7 +21,7 @@ func TestARunningClusterChangesItsSecurity(t *testing.T) {
 	}
 	secret := secretFile(t, security.NewSecret())
 	both := func(c *Config) { withCertificates(dir)(c); c.Security.SecretFile = secret }
-	c.startAll()
+	c.startAll(unhurried)
 	c.agree("3")
 	for _, step := range []struct {
 		what     string
@@ -44,7 +44,7 @@ func TestARunningClusterChangesItsSecurity(t *testing.T) {
 			}
 			c.agree(ID(others))
 			c.rebind(m.ID)
-			n := c.start(m.ID, step.security)
+			n := c.start(m.ID, step.security, unhurried)
 			c.agree("3")
 			if got := statusOf(n).Security; got != step.mode {
 				t.Errorf("%s: member %s has %q", step.what, m.ID, got)

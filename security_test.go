@@ -45,7 +45,7 @@ func withSecret(path string) func(*Config) {
 func TestMembersWithOneSecretElectAndFailOver(t *testing.T) {
 	c := newCluster(t, 3)
 	secret := withSecret(secretFile(t, security.NewSecret()))
-	c.startAll(secret)
+	c.startAll(secret, unhurried)
 	c.agree("3")
 	if s := statusOf(c.nodes["3"]); s.Security != "secret" {
 		t.Errorf("status says %q", s.Security)
@@ -58,16 +58,16 @@ func TestMembersWithOneSecretElectAndFailOver(t *testing.T) {
 	c.kill("3")
 	c.agree("2")
 	c.rebind("3")
-	c.start("3", secret)
+	c.start("3", secret, unhurried)
 	c.agree("3")
 }
 
 func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
 	c := newCluster(t, 2)
-	c.start("2", withSecret(secretFile(t, security.NewSecret())))
+	c.start("2", withSecret(secretFile(t, security.NewSecret())), unhurried)
 	c.agree("2")
 	token := c.nodes["2"].Leader().Token
-	stray := c.start("1", withSecret(secretFile(t, security.NewSecret())))
+	stray := c.start("1", withSecret(secretFile(t, security.NewSecret())), unhurried)
 	waitRefused(t, stray, wire.ReasonSecurity)
 	waitRefused(t, c.nodes["2"], wire.ReasonSecurity)
 	if got := c.nodes["2"].Leader().Token; got != token {
