@@ -97,12 +97,19 @@ func leadOnce(t *testing.T, node *batuta.Node, all []*batuta.Election) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var leads sync.WaitGroup
+	var begun sync.Map // by name: a stall of the machine ends a leadership, and another begins
 	leads.Add(len(all))
 	led, over := make(chan struct{}), make(chan struct{})
 	go func() { leads.Wait(); close(led) }()
 	go func() {
 		defer close(over)
-		node.LeadEach(ctx, all, func(ctx context.Context, _ batuta.Leadership) error { leads.Done(); <-ctx.Done(); return nil })
+		node.LeadEach(ctx, all, func(ctx context.Context, l batuta.Leadership) error {
+			if _, known := begun.LoadOrStore(l.Election, true); !known {
+				leads.Done()
+			}
+			<-ctx.Done()
+			return nil
+		})
 	}()
 	ended(t, "every name is led", led)
 	stop()
