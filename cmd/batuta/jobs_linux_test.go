@@ -170,7 +170,7 @@ func by(id, result string) func(joblist.Job) bool {
 // Each member lists the last run of a job, also when its member was killed.
 func TestJobsAreListedAtEachMember(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@always", "quit=0", "report")
+	c := newCompany(t, "run", []string{"--profile", "wan", "--finish", "0s", "--jobs"}, "@always", "quit=0", "report")
 	w := c.Next()
 	from := leaderOf(w)
 	for id := range c.runs {
@@ -215,7 +215,7 @@ func (c *company) other(id string) string {
 // death of the member that led the job, and reach it when it comes back.
 func TestAJobIsRunAndPausedThroughAnyMember(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@yearly", "quit=7", "report")
+	c := newCompany(t, "run", []string{"--profile", "wan", "--finish", "0s", "--jobs"}, "@yearly", "quit=7", "report")
 	all := func(is func(joblist.Job) bool) {
 		t.Helper()
 		for id := range c.runs {
