@@ -189,7 +189,7 @@ func (e *Engine) dialed(ctx context.Context) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("no connection: %w", ctx.Err())
+			return e.unconnected(ctx.Err())
 		}
 	}
 	return nil
@@ -328,10 +328,15 @@ func (e *Engine) explain(err error) error {
 	switch {
 	case errors.Is(err, client.ErrPermissionViolation) || fresh && errors.Is(last, client.ErrPermissionViolation):
 		return engines.Denied("NATS denies the user bucket %s: allow it to publish to %s> and $KV.%s.>, and to subscribe to _INBOX.>", e.bucket.Bucket, e.api(), e.bucket.Bucket)
-	case !connected && last != nil:
-		return fmt.Errorf("no connection: %w", last)
+	case errors.Is(err, client.ErrReconnectBufExceeded), !connected && last != nil: // the first: the call had no connection
+		return e.unconnected(cmp.Or(last, client.ErrNoServers))
 	}
 	return err
+}
+
+// unconnected is the error of a call without a connection.
+func (e *Engine) unconnected(why error) error {
+	return fmt.Errorf("no connection to %s: %w", strings.Join(e.js.Conn().Servers(), ", "), why)
 }
 
 // Close implements [engines.Engine].

@@ -3,6 +3,7 @@ package nats_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,6 +24,23 @@ func TestConformance(t *testing.T) {
 	c := enginetest.ServeNats(t, 1)
 	enginetest.Conform(t, c.Addrs, c.Servers[0].Fail, func(name string, lines []string) engines.Engine {
 		return nats.New(enginetest.DialNats(t, lines...), config(1), name)
+	})
+}
+
+// The error of a call has the servers that no connection was made to.
+func TestAServerThatHasEndedIsNamed(t *testing.T) {
+	t.Parallel()
+	c := enginetest.ServeNats(t, 1)
+	e := nats.New(enginetest.DialNats(t, c.Addrs...), config(1), "named")
+	if _, err := e.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Servers[0].Kill()
+	enginetest.Await(t, "the error has the address", func(ctx context.Context) error {
+		if _, err := e.Look(ctx); err == nil || !strings.Contains(err.Error(), c.Addrs[0]) {
+			return fmt.Errorf("the error is %v", err)
+		}
+		return nil
 	})
 }
 
