@@ -159,8 +159,16 @@ ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-ke
 // fileName is an id as a file's name.
 func fileName(id string) string { return strings.ReplaceAll(id, string(filepath.Separator), "_") }
 
-// write writes a certificate and its key, and replaces neither.
-func (p *pki) write(e cli.Env, name string, cert, key []byte) error {
+// write writes a certificate and its key, and replaces neither. It leaves both or none.
+func (p *pki) write(e cli.Env, name string, cert, key []byte) (err error) {
+	var made []string
+	defer func() {
+		for _, path := range made {
+			if err != nil {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}()
 	for _, f := range []struct {
 		path string
 		data []byte
@@ -174,13 +182,12 @@ func (p *pki) write(e cli.Env, name string, cert, key []byte) error {
 		if err != nil {
 			return cli.Usagef("%w", err)
 		}
-		if _, err := out.Write(f.data); err != nil {
-			return errors.Join(err, out.Close())
-		}
-		if err := out.Close(); err != nil {
+		made = append(made, path)
+		_, err = out.Write(f.data)
+		if err := errors.Join(err, out.Close()); err != nil {
 			return err
 		}
-		fmt.Fprintln(e.Stdout, path)
 	}
-	return nil
+	_, err = fmt.Fprintln(e.Stdout, strings.Join(made, "\n"))
+	return err
 }
