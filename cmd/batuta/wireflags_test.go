@@ -78,3 +78,36 @@ func TestWhatConfigShowPrintsCanBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A file has one document, and an empty value in every spelling of YAML is empty.
+func TestAConfigFileIsReadWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "batuta.yaml")
+	for text, want := range map[string]string{
+		"id: 1\n---\nid: 2\n": "more than one document",
+		"---\nid: 1\n...\n":   `"id":"1"`,
+		"# nothing\n":         `"id":""`,
+		"data-dir: ~\n":       `"data-dir":""`,
+		"data-dir: null\n":    `"data-dir":""`,
+		"data-dir: 'null'\n":  `"data-dir":"null"`,
+		"data-dir:\n":         `"data-dir":""`,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, out := runCommand(t, "config", "show", "--json", "--config", file); !strings.Contains(out, want) {
+			t.Errorf("%q: want %s: %s", text, want, out)
+		}
+	}
+}
+
+// What could not be written whole is not left: a key of an authority without its certificate fits no other.
+func TestAKeyIsNotLeftWithoutItsCertificate(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out := runCommand(t, "tls", "ca", "--dir", dir)
+	if left, err := os.ReadDir(dir); code != 2 || !strings.Contains(out, "is there already") || len(left) != 1 || err != nil {
+		t.Errorf("exit %d, %s; it leaves %v", code, out, left)
+	}
+}

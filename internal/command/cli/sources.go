@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -257,10 +258,14 @@ func readConfig(path string) ([]entry, error) {
 		return nil, fmt.Errorf("config file: %w", Unread(err))
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("config file %s: %w; write one 'flag: value' per line, without a space before it", path, err)
-	} else if doc.IsZero() {
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	switch err := documents.Decode(&doc); {
+	case err == io.EOF || err == nil && doc.IsZero():
 		return nil, nil // empty, or nothing but comments
+	case err != nil:
+		return nil, fmt.Errorf("config file %s: %w; write one 'flag: value' per line, without a space before it", path, err)
+	case documents.Decode(new(yaml.Node)) != io.EOF:
+		return nil, fmt.Errorf("config file %s has more than one document: keep one, without a line --- after it", path)
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
@@ -284,16 +289,22 @@ func readConfig(path string) ([]entry, error) {
 }
 
 func scalars(n *yaml.Node) ([]string, error) {
+	plain := func(n *yaml.Node) string {
+		if n.Tag == "!!null" { // also spelled ~ or null
+			return ""
+		}
+		return n.Value
+	}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		return []string{n.Value}, nil
+		return []string{plain(n)}, nil
 	case yaml.SequenceNode:
 		var all []string
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
 				return nil, errors.New("want a list of plain values")
 			}
-			all = append(all, item.Value)
+			all = append(all, plain(item))
 		}
 		return all, nil
 	}
