@@ -124,3 +124,27 @@ func outlooks(t *testing.T, of []*api.Client) (all []outlook) {
 	}
 	return all
 }
+
+// A member whose port is that of the API by default gets an API at a free one.
+func TestInitGivesNoPortTwice(t *testing.T) {
+	for members, want := range map[string]string{
+		"1=127.0.0.1:7500,2=127.0.0.1:7502": "127.0.0.1:7501 127.0.0.1:7503",
+		"1=127.0.0.1:7401,2=127.0.0.1:7402": "127.0.0.1:7500 127.0.0.1:7501",
+		"db1:7500,db2":                      "127.0.0.1:7501 127.0.0.1:7500",
+	} {
+		dir := t.TempDir()
+		if code, out := runCommand(t, "init", "--members", members, "--dir", dir); code != 0 {
+			t.Fatal(out)
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "*", "batuta.yaml"))
+		var got []string
+		for _, file := range files {
+			_, rest, _ := strings.Cut(read(t, file), "\nhttp: ")
+			at, _, _ := strings.Cut(rest, "\n")
+			got = append(got, at)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: the APIs are at %v, want %s", members, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -324,13 +325,13 @@ func (p *plan) files(now time.Time) ([]file, error) {
 }
 
 func (p *plan) settings(i int, m member) settings {
-	s := settings{Cluster: p.cluster, ID: m.name(), DataDir: "/var/lib/batuta", HTTP: "127.0.0.1:7500"}
+	s := settings{Cluster: p.cluster, ID: m.name(), DataDir: "/var/lib/batuta", HTTP: apiAddress(0, m)}
 	s.Listen, s.Advertise = m.listen()
 	for _, other := range p.members {
 		s.Member = append(s.Member, other.name()+"="+other.addr)
 	}
 	if p.local {
-		s.DataDir, s.HTTP = p.home(m, "data"), fmt.Sprintf("127.0.0.1:%d", 7500+i) // its file finds its agent
+		s.DataDir, s.HTTP = p.home(m, "data"), apiAddress(i, p.members...) // its file finds its agent
 		s.Reached = s.HTTP
 	}
 	if p.quorum {
@@ -342,6 +343,18 @@ func (p *plan) settings(i int, m member) settings {
 		s.Secret = p.home(m, secretFile)
 	}
 	return s
+}
+
+// apiAddress is where the API of the member at that place is: from 7500 on, at a port of none of those members.
+func apiAddress(place int, members ...member) string {
+	for port := 7500; ; port++ {
+		if slices.ContainsFunc(members, func(m member) bool { return strings.HasSuffix(m.addr, fmt.Sprintf(":%d", port)) }) {
+			continue
+		} else if place == 0 {
+			return fmt.Sprintf("127.0.0.1:%d", port)
+		}
+		place--
+	}
 }
 
 // home is where a file of a member is when the member runs.
