@@ -59,6 +59,9 @@ func TestSimFailsWithoutItsOutput(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
+	if code := run(ended, []string{"lab", "--static", filepath.Join(t.TempDir(), "lab")}, cli.Env{Stdout: io.Discard, Stderr: io.Discard, Lookup: func(string) (string, bool) { return "", false }}); code != cli.Failed {
+		t.Errorf("a lab that is not written: exit code %d", code)
+	}
 	for _, c := range []struct {
 		args string
 		ctx  context.Context

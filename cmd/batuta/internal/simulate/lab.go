@@ -88,7 +88,11 @@ func (c *labCommand) run(ctx context.Context) error {
 		level = gzip.BestSpeed // for a browser of this machine
 	}
 	site, err := lab.Site(ctx, level)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() == nil:
+	case c.static != "":
+		return errors.New("interrupted: nothing was written")
+	default:
 		return nil
 	}
 	if err != nil {
