@@ -343,7 +343,9 @@ func TestWhatAnElectionRefuses(t *testing.T) {
 			{n.Election("a\x1b"), "control characters"},
 			{n.Election(strings.Repeat("x", 257)), "257 bytes"},
 			{n.Election("x", batuta.Weight(1<<21)), "weight 2097152"},
+			{n.Election("x", batuta.Weight(-1)), "weight -1"},
 			{n.Election("x", batuta.Seats(65)), "65 seats"},
+			{n.Election("x", batuta.Seats(-2)), "-2 seats"},
 		} {
 			err := test.e.Lead(t.Context(), nil)
 			if err == nil || !strings.Contains(err.Error(), test.wants) || !errors.Is(err, batuta.ErrConfig) {

@@ -51,12 +51,11 @@ type Candidacy struct {
 
 // Check returns c with its defaults, or an error with what is wrong.
 func (c Candidacy) Check() (Candidacy, error) {
-	c.Weight, c.Seats = max(c.Weight, 0), max(c.Seats, 0)
 	switch {
-	case c.Weight > MaxWeight:
-		return c, fmt.Errorf("weight %d: at most %d", c.Weight, MaxWeight)
-	case c.Seats > MaxSeats:
-		return c, fmt.Errorf("%d seats: at most %d", c.Seats, MaxSeats)
+	case c.Weight < 0 || c.Weight > MaxWeight:
+		return c, fmt.Errorf("weight %d: give a number of 1 to %d", c.Weight, MaxWeight)
+	case c.Seats < 0 || c.Seats > MaxSeats:
+		return c, fmt.Errorf("%d seats: give a number of 1 to %d", c.Seats, MaxSeats)
 	}
 	c.Weight, c.Seats = max(c.Weight, 1), max(c.Seats, 1)
 	return c, nil
