@@ -359,11 +359,11 @@ func (a *agentRun) ended() error {
 	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
 	} else if errors.Is(err, batuta.ErrRemoved) {
-		then := ""
+		then := fmt.Sprintf("to add it, ask another agent: batuta members add %s=HOST:PORT", a.node.ID())
 		if a.flags.algorithm == "quorum" {
-			then = ", empty its data directory, and start it with --join"
+			then = "to bring it back, empty its data directory, and start it with --join in place of --member"
 		}
-		return fmt.Errorf("%w; to add it, ask another agent: batuta members add %s=HOST:PORT%s", batuta.ErrRemoved, a.node.ID(), then)
+		return fmt.Errorf("%w; %s", batuta.ErrRemoved, then)
 	} else if err != nil {
 		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
 	}

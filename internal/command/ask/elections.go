@@ -126,6 +126,7 @@ their work has stopped. Any agent may be asked.
 
 If that member leads the cluster itself, it resigns then, as by batuta resign, and another
 leads. Where no other member could, it still leads the cluster, which the command reports.
+It remains a candidate for the cluster, and may lead it again later.
 
 It is refused when one of them has no other candidate. With --force those are given up,
 too, and no member leads them.`,
