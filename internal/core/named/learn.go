@@ -90,15 +90,12 @@ func (m *member) install(all []Seat) {
 	m.learnAll(all)
 }
 
-// learnAll applies the assignments of one frame. It forgets resignations only after the last: a later seat
-// may be assigned to this member.
+// learnAll applies the assignments of one frame.
 func (m *member) learnAll(seats []Seat) {
 	m.changes = slices.Grow(m.changes, len(seats)) // at once: its growth would be garbage in the middle of a failover
 	for _, s := range seats {
 		m.learn(s)
-	}
-	for i := 0; i < len(seats) && len(m.spent) > 0; i++ {
-		m.unspend(seats[i])
+		m.unspend(s)
 	}
 }
 
@@ -118,21 +115,18 @@ func (m *member) learn(s Seat) {
 	}
 	e := m.set(s)
 	if s.Leader == m.self {
-		m.offered(s)
+		m.offered(e)
 	}
 	m.show(e, s.Cause)
 }
 
-// unspend forgets a resignation when a seat of that name is gone, or another member has it under a higher
-// epoch. Under the same epoch an earlier report may assign it to this member again. There are two
-// exceptions. A seat of the name is still assigned to this member; or it has no leader, under an epoch that
-// this member may have led. The coordinator may then have yet to receive the latest report.
+// unspend forgets a resignation when a seat of that name is gone, or is not this member's, unless another of its
+// seats is: the coordinator may then have yet to receive the resignation.
 func (m *member) unspend(by Seat) {
-	last, ok := m.spent[by.Name]
-	if !ok || !by.Gone && (by.Leader == m.self || by.Epoch <= last || m.holds[by.Name] != nil) {
+	if _, ok := m.spent[by.Name]; !ok || !by.Gone && (by.Leader == m.self || m.holds[by.Name] != nil) {
 		return
 	}
-	if !m.mayReturn(by.Name, m.self, last) {
+	if !slices.ContainsFunc(m.names[by.Name], func(e *entry) bool { return e.Leader == m.self }) {
 		delete(m.spent, by.Name)
 	}
 }
@@ -141,21 +135,22 @@ func (m *member) unspend(by Seat) {
 func (m *member) offers() {
 	for _, e := range m.ordered() {
 		if e.Leader == m.self {
-			m.offered(e.Seat)
+			m.offered(e)
 			m.show(e, "")
 		}
 	}
 }
 
-// offered takes a name that was assigned to this member, or declines it.
-func (m *member) offered(s Seat) {
-	h := m.holds[s.Name]
+// offered takes a name that was assigned to this member, or declines it. An epoch that was shown, and is not held now,
+// has ended: a report that was late may have it assigned again after the seat was gone.
+func (m *member) offered(e *entry) {
+	s, h := e.Seat, m.holds[e.Name]
 	_, stands := m.campaigns[s.Name]
 	switch {
 	case h != nil && h.seat == s.Seat && h.epoch == s.Epoch:
 	case m.spent[s.Name] >= s.Epoch:
 		m.touch(s.Name) // the coordinator has yet to receive that
-	case h != nil || !stands || !m.fit || !m.now.Before(m.until):
+	case h != nil || !stands || !m.fit || !m.now.Before(m.until) || e.top == s.Epoch:
 		m.spend(s.Name, s.Epoch, false)
 	default:
 		m.holds[s.Name] = &hold{seat: s.Seat, epoch: s.Epoch}

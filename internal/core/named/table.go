@@ -158,14 +158,6 @@ func (t *table) lastEpoch(name string) uint64 {
 	return highest
 }
 
-// mayReturn reports whether a seat of a name is a member's, or may be given back to it under an
-// epoch up to last, if its holder is not known.
-func (t *table) mayReturn(name string, id election.ID, last uint64) bool {
-	return slices.ContainsFunc(t.names[name], func(e *entry) bool {
-		return e.Leader == id || e.Leader == election.None && e.Epoch <= last
-	})
-}
-
 // raises are the seats of those names that were seen under a higher epoch than they have.
 func (t *table) raises(claims []claim) (list []Seat) {
 	for _, cl := range claims {
