@@ -344,7 +344,7 @@ func highestRunning(c *cluster) string {
 // SIGTERM hands over: the others follow the next, and the leader ends with exit code 0.
 func TestTermHandsOver(t *testing.T) {
 	watch := stalltest.Start(t)
-	c, now := startCluster(t, 3)
+	c, now := startCluster(t, 3, "--t-process", "6s")                          // no member loses its leader before
 	if err := c.settle(t.Context(), 3*election.DefaultHeartbeat); err != nil { // until all hear the leader itself
 		t.Fatal(err)
 	}

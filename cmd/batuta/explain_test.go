@@ -22,7 +22,7 @@ func askMember(t *testing.T, m *member, line string) (string, int) {
 // A leader is killed, and the next frozen: explain at each one's successor, which has detected
 // the loss itself, prints its cause, the next leader and the time in between.
 func TestExplainHasASentenceForEachChange(t *testing.T) {
-	c, now := startCluster(t, 3)
+	c, now := startCluster(t, 3, "--t-process", "1500ms") // no change comes between the two
 	mustCrash(t, c, now.leader)
 	now = mustAgree(t, c, now.epoch+1, "2")
 	const at, took = ` lost leadership at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z: `, ` took over \d+(\.\d)? m?s later, epoch \d+`
