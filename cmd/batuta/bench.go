@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -151,6 +152,14 @@ func (b *benchCluster) open() (err error) {
 	return nil
 }
 
+// progress prints a line. Its error is that of a pipe without a reader: that ends the run.
+func (b *benchCluster) progress(format string, args ...any) error {
+	if _, err := fmt.Fprintf(b.Stderr, format, args...); errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	return nil
+}
+
 // highest is the leader when all members run.
 func (b *benchCluster) highest() string { return b.cluster.members[b.nodes-1].id }
 
@@ -253,8 +262,10 @@ func (b *failoverBench) round(ctx context.Context, round int) (first, all time.D
 		return 0, 0, err
 	}
 	first, all = after.first.Sub(at), after.all.Sub(at)
-	fmt.Fprintf(b.Stderr, "round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
-		round, b.rounds, b.fault, victim.id, cli.Milliseconds(first), after.leader.id, cli.Milliseconds(all))
+	if err := b.progress("round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
+		round, b.rounds, b.fault, victim.id, cli.Milliseconds(first), after.leader.id, cli.Milliseconds(all)); err != nil {
+		return 0, 0, err
+	}
 	switch b.fault {
 	case "resign":
 		return first, all, b.watch(ctx, round, victim) // it is still there, and stays aside
@@ -276,7 +287,7 @@ func (b *failoverBench) watch(ctx context.Context, round int, victim *member) er
 	}
 	b.extraChanges += max(0, len(leaders)-1)
 	if back || len(leaders) > 1 {
-		fmt.Fprintf(b.Stderr, "round %d/%d: after the resignation of %s these led in turn: %s\n",
+		return b.progress("round %d/%d: after the resignation of %s these led in turn: %s\n",
 			round, b.rounds, victim.id, strings.Join(leaders, ", "))
 	}
 	return nil
@@ -488,7 +499,9 @@ func (b *electionsBench) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.Stderr, "cold start: all are led after %.0f ms\n", cli.Milliseconds(allLed))
+	if err := b.progress("cold start: all are led after %.0f ms\n", cli.Milliseconds(allLed)); err != nil {
+		return err
+	}
 	if err := b.calm(ctx); err != nil {
 		return err
 	}
@@ -497,8 +510,10 @@ func (b *electionsBench) run(ctx context.Context) error {
 			return fmt.Errorf("round %d: %w", round+1, err)
 		}
 		last := func(v []float64) float64 { return v[len(v)-1] }
-		fmt.Fprintf(b.Stderr, "round %d/%d: all are led %.1f ms after a member was killed, %.1f ms after the coordinator was, %.0f ms after a drain was asked for\n",
-			round+1, b.rounds, last(b.member), last(b.coordinator), last(b.drain))
+		if err := b.progress("round %d/%d: all are led %.1f ms after a member was killed, %.1f ms after the coordinator was, %.0f ms after a drain was asked for\n",
+			round+1, b.rounds, last(b.member), last(b.coordinator), last(b.drain)); err != nil {
+			return err
+		}
 	}
 	f := electionsFigures{Elections: b.elections, Nodes: b.nodes, AllLed: cli.Milliseconds(allLed),
 		MemberLoss: summarize(b.member), CoordinatorLoss: summarize(b.coordinator), Drain: summarize(b.drain).Median}

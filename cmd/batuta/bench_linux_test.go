@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,5 +66,24 @@ func TestBenchMeasuresAReturn(t *testing.T) {
 	}
 	if back := strings.Count(progress.String(), "return of 3: first claim after"); back != 2 || strings.Count(progress.String(), "all agree on 3") != 2 {
 		t.Errorf("3 came back twice, and the progress is\n%s", progress.String())
+	}
+}
+
+// unread is a pipe without a reader.
+type unread struct{ writes int }
+
+func (u *unread) Write([]byte) (int, error) {
+	u.writes++
+	return 0, syscall.EPIPE
+}
+
+// A run of which the progress is read no longer ends. SIGPIPE does not end it: see [newCluster].
+func TestBenchEndsWhenItsProgressIsUnread(t *testing.T) {
+	t.Parallel()
+	var progress unread
+	b := &failoverBench{fault: "crash", benchCluster: benchCluster{Env: cli.Env{Stdout: &bytes.Buffer{}, Stderr: &progress},
+		nodes: 2, rounds: 3, algorithm: "bully", profile: "lan", json: true, dataDir: t.TempDir()}}
+	if err := b.run(t.Context()); !errors.Is(err, syscall.EPIPE) || progress.writes != 1 {
+		t.Errorf("it ends with %v after %d lines", err, progress.writes)
 	}
 }
