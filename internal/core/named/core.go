@@ -69,7 +69,8 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 
 // begin begins a step: what has ended by time ends first.
 func (c *Core) begin(now time.Time) {
-	c.out, c.changes, c.replies = reused(c.out), reused(c.changes), c.replies[:0]
+	clear(c.out) // the messages are not kept
+	c.out, c.changes, c.replies = c.out[:0], reused(c.changes), c.replies[:0]
 	if now.Before(c.now) {
 		now = c.now
 	}

@@ -75,3 +75,24 @@ func TestAStepOfManyNamesLeavesNoRoomBehind(t *testing.T) {
 		t.Errorf("shares %v", shares)
 	}
 }
+
+// A leader of many members sends each a heartbeat in a single step, ten times a second. Room for that is not made
+// each time.
+func TestABeatToManyMembersMakesNoRoom(t *testing.T) {
+	c := newCluster(t, 100)
+	c.leadAll(1, "1")
+	c.run(time.Second)
+	m := c.members["1"]
+	step := func(of interface {
+		Step(time.Time, election.Event) []election.Action
+	}) float64 {
+		return testing.AllocsPerRun(10, func() {
+			m.nextBeat = c.now
+			of.Step(c.now, election.Event{Kind: election.Woke})
+			of.Step(c.now, election.Event{Kind: election.Woke})
+		})
+	}
+	if own, all := step(m), step(m.c); all > own {
+		t.Errorf("a beat to 99 members takes %v allocations, and its own core's takes %v", all, own)
+	}
+}
