@@ -74,15 +74,27 @@ func (w *judge) withinTwo(group []*process) bool {
 	})
 }
 
-// meet reports whether two live processes reach each other. Of two that have moved, either must have
-// the other's new address; a member that has not moved is reached at its own, whatever the lists have.
+// meet reports whether two live processes reach each other: either lists the other at its own address.
+// So does each, in time, where a third member that both meet carries the lists: a member takes its place
+// back from a second process that has ended. Of two that have moved, neither does.
 // Members of a quorum that bar each other do not meet: one of them has noted the disk of a second
 // process for the other's.
 func (w *judge) meet(a, b *process) bool {
-	if w.quorum && (a.bars(b) || b.bars(a)) {
+	switch {
+	case !w.reach(a, b), w.quorum && (a.bars(b) || b.bars(a)):
 		return false
+	case w.lists(a, b):
+		return true
 	}
-	return w.reach(a, b) && (a.moves == 0 || b.moves == 0 || w.listed(a, b.slot) == b || w.listed(b, a.slot) == a)
+	return (a.moves == 0 || b.moves == 0) && slices.ContainsFunc(w.procs[:w.net.n], func(c *process) bool {
+		return c.condition == scenario.Alive && w.reach(a, c) && w.reach(c, b) && w.lists(a, c) && w.lists(c, b)
+	})
+}
+
+// lists reports whether either of two lists the other at its own address: neither a former one, nor
+// that of a second process.
+func (w *judge) lists(a, b *process) bool {
+	return w.listed(a, b.slot) == b || w.listed(b, a.slot) == a
 }
 
 // bars reports whether p, of a quorum, ignores q's messages.
