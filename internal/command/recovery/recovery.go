@@ -64,7 +64,7 @@ the log, recover keeps a copy of it in the data directory.`,
 			if err := c.check(); err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), out, confirm)
+			return c.run(cmd.Context(), out, cmd.ErrOrStderr(), confirm)
 		},
 	}
 	fs := cmd.Flags()
@@ -106,11 +106,11 @@ func (c *command) check() error {
 	return nil
 }
 
-func (c *command) run(ctx context.Context, out io.Writer, confirm func(string) bool) error {
+func (c *command) run(ctx context.Context, out, logs io.Writer, confirm func(string) bool) error {
 	if _, err := os.Stat(filepath.Join(c.dir, logfile.File)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no log of a quorum: give the data directory of a member that ran with --algorithm quorum; bully and the rings need no recovery", c.dir)
 	}
-	log, err := logfile.Open(c.dir, slog.New(slog.NewTextHandler(out, nil)))
+	log, err := logfile.Open(c.dir, slog.New(slog.NewTextHandler(logs, nil)))
 	if err != nil {
 		return fmt.Errorf("%w; recover works on a stopped member", err)
 	}

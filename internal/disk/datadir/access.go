@@ -106,7 +106,7 @@ func Remedy(err error) error {
 	case errors.Is(err, syscall.EIO):
 		todo = "the disk fails: replace it"
 	case errors.Is(err, fs.ErrNotExist):
-		todo = "the data directory is gone: put it back, or restart the member"
+		todo = "the data directory was removed: put it back, or restart the member (of a quorum: remove it from the cluster first, then let it join)"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		todo = "raise the limit of open files"
 	default:
