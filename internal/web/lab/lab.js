@@ -37,7 +37,8 @@ class Lab {
     this.now = 0
     this.playing = false
     this.turn = 0 // of what has been asked to play
-    this.open = 0 // how much of that has no answer, since when
+    this.open = 0 // runs without an answer
+    this.before = null // resolves once another run may begin
     this.frame = null // the one that is asked for
     this.picked = null
     this.circle = new Circle($('#circle'), t, {
@@ -74,8 +75,6 @@ class Lab {
     try {
       await this.tours.load()
       linked = await readLink()
-      const first = linked?.text ?? this.tours.list.find(tour => tour.name === linked?.tour)?.scenario ?? `algorithm ${linked?.exercise}` // decides which simulator is loaded
-      this.editor.offer(await this.simulator.ask('about', first))
     } catch (error) {
       this.say(t('broken', { why: error.message }))
       return
@@ -85,8 +84,7 @@ class Lab {
     if (linked?.tour && this.tours.begin(linked.tour, linked.stop) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
     const why = $('#state').textContent || asked && !shown && t('noLink')
-    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked })
-    if (why) this.say(why)
+    if (await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked }) && why) this.say(why)
     document.body.dataset.ready = 'yes'
   }
 
@@ -106,17 +104,18 @@ class Lab {
   // load plays a scenario and shows the moment at. It resolves to whether it could be read.
   async load(scenario, { at = this.now, play = false, keep = true } = {}) {
     const turn = ++this.turn
-    this.#leave()
-    const slow = setTimeout(() => this.say(t('running'), true), 300)
+    const slow = setTimeout(() => this.say(t($('#loading').hidden ? 'running' : 'loading'), true), 300)
     let played
     try {
-      played = await this.simulator.ask('play', scenario)
+      await this.before
+      if (turn !== this.turn) return false
+      played = await this.#run(scenario)
+      if (!this.about) this.editor.offer(this.about = await this.simulator.ask('about', scenario)) // the simulator that plays it
     } catch (error) {
       if (turn === this.turn) this.say(t('broken', { why: error.message }))
       return false
     } finally {
       clearTimeout(slow)
-      this.open--
     }
     if (turn !== this.turn) return false // another has come since
     this.say('')
@@ -126,14 +125,13 @@ class Lab {
     return true
   }
 
-  // leave ends a run that takes long and is not to be shown any more.
-  #leave() {
-    const now = performance.now()
-    if (this.open && now - this.since > long && $('#loading').hidden) {
-      this.simulator.stop()
-      this.since = now
-    }
-    if (!this.open++) this.since = now
+  // run plays a scenario. The next run waits until this one is over, or has taken long and is ended.
+  #run(scenario) {
+    if (this.open && $('#loading').hidden) this.simulator.stop()
+    this.open++
+    const played = this.simulator.ask('play', scenario).finally(() => this.open--)
+    this.before = Promise.race([played.catch(() => {}), new Promise(done => setTimeout(done, long))])
+    return played
   }
 
   // fetched opens the incident of a file beside the page; it resolves to whether there is one.
