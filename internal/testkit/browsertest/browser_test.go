@@ -177,6 +177,15 @@ func (b *tab) until(script string) {
 	b.Fatalf("it never came to be: %s: %v; the page says: %s", script, err, eval[string](b, "document.body.innerText.replace(/\\s+/g, ' ').slice(0, 600)"))
 }
 
+// reloadAfter loads the page again, after a script that runs in it first.
+func (b *tab) reloadAfter(script string) {
+	b.Helper()
+	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
+		return err
+	}), chromedp.Reload())
+}
+
 // size sets the window, which is touched if it is a phone's, and whether the user likes it dark.
 func (b *tab) size(width, height int64, scheme string) {
 	b.Helper()

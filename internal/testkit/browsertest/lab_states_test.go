@@ -86,6 +86,17 @@ func TestALanguageKeepsTheScenario(t *testing.T) {
 	b.until("document.documentElement.lang === 'en' && " + ready)
 }
 
+// The other language needs no storage.
+func TestALanguageWithoutStorage(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=en")
+	b.reloadAfter("Object.defineProperty(window, 'localStorage', { get() { throw new Error('no storage') } })")
+	for _, lang := range []string{"en", "es", "en"} {
+		b.until("document.documentElement.lang === '" + lang + "' && " + ready)
+		b.click("#lang")
+	}
+	b.until("document.documentElement.lang === 'es' && " + ready)
+}
+
 // A link that cannot be read is reported.
 func TestABrokenLinkIsReported(t *testing.T) {
 	address := serveLab(t)

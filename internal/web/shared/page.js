@@ -51,9 +51,10 @@ export function toggles(languageButton, themeButton, keep = () => {}) {
   languageButton.lang = lang === 'es' ? 'en' : 'es'
   languageButton.addEventListener('click', async () => {
     await keep()
-    store.set('batuta.lang', lang === 'es' ? 'en' : 'es')
-    const url = new URL(location.href)
-    url.searchParams.delete('lang')
+    const other = lang === 'es' ? 'en' : 'es', url = new URL(location.href)
+    store.set('batuta.lang', other)
+    if (store.get('batuta.lang') === other) url.searchParams.delete('lang')
+    else url.searchParams.set('lang', other) // without storage
     history.replaceState(null, '', url)
     location.reload()
   })
