@@ -120,6 +120,24 @@ func TestAPageWithoutATokenIsStale(t *testing.T) {
 	}
 }
 
+// A question for a token that is canceled does not return by itself.
+func TestACanceledToken(t *testing.T) {
+	b := agentOf(t, "status of 401")
+	eval[any](b, "window.asked = 0, answers['GET v1/status'] = async () => { asked++; return json({ error: 'no token' }, { status: 401 }) }, 0")
+	b.until("document.querySelector('#ask').open")
+	b.click("#ask-no")
+	eval[any](b, "asked = 0")
+	b.until("asked > 2")
+	if eval[bool](b, "document.querySelector('#ask').open") {
+		t.Error("it has returned")
+	}
+	b.click("#notice button")
+	b.until("document.querySelector('#ask').open")
+	b.accessible("a question for a token")
+	eval[any](b, "delete answers['GET v1/status'], 0")
+	b.until("document.querySelector('#notice').hidden && document.querySelector('#live').textContent === 'Live'")
+}
+
 // An agent that answers, and has no room for another stream of events, is not lost.
 func TestAnAgentWithoutRoomForAStream(t *testing.T) {
 	m := cluster(t, "1")["1"]

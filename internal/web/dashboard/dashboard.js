@@ -80,15 +80,18 @@ class Dashboard {
 
   #lost(error) {
     const code = error instanceof Refused ? error.code : 'lost'
-    if (code === 401) this.#askToken()
-    if (this.down === code || code === 401 && !this.status) return
+    if (this.down === code) return
     this.down = code
-    document.body.classList.add('stale')
-    $('#live').classList.add('stale')
     const time = at(this.heard)
-    text($('#live'), t('stale', { time }))
-    this.#notice(code === 401 ? '' : ' ')
-    if (code !== 401) explain($('#notice'), 'gone', error, { time })
+    if (code !== 401 || this.status) {
+      document.body.classList.add('stale')
+      $('#live').classList.add('stale')
+      text($('#live'), t('stale', { time }))
+    }
+    this.#notice(' ')
+    if (code !== 401) { explain($('#notice'), 'gone', error, { time }); return }
+    replace($('#notice'), t('token'), ' ', h('button', { onclick: () => this.#askToken() }, t('enter')))
+    this.#askToken()
   }
 
   #askToken() {
