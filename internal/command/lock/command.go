@@ -172,7 +172,7 @@ func (o *options) ended(ctx context.Context, outcome runner.Outcome, err error) 
 	case err != nil:
 		return cli.Exit(cli.Failed, err)
 	case outcome.Unbegun:
-		return cli.Exit(cli.Failed, fmt.Errorf("the command was not started: the lease of election %q had ended before", o.name))
+		return cli.Exit(cli.Failed, fmt.Errorf("the command was not started: the lease of election %q was not renewed in time", o.name))
 	case outcome.Expired:
 		return cli.Exit(cli.Failed, fmt.Errorf("the command was killed: the lease of election %q was not renewed in time", o.name))
 	case cause != nil && !byHand:

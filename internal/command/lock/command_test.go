@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -78,5 +79,13 @@ func TestAHangupEndsALockThatWaits(t *testing.T) {
 			t.Errorf("the command runs: %t; the lock ends: %t, %v", began, ended, context.Cause(ctx))
 		}
 		close(over)
+	}
+}
+
+// A command is not started when it would be asked to end at once: its lease has not ended then.
+func TestACommandThatIsNotStartedHasTheReason(t *testing.T) {
+	err := (&options{name: "x"}).ended(t.Context(), runner.Outcome{Code: -1, Expired: true, Unbegun: true}, nil)
+	if err == nil || !strings.Contains(err.Error(), `not started: the lease of election "x" was not renewed in time`) {
+		t.Error(err)
 	}
 }
