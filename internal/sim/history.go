@@ -44,6 +44,7 @@ type placeRecord struct {
 	wasDue  bool           // its deadline had passed before this step
 	unsaved election.Token // the last that it followed although its disk did not save it
 	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
+	guardOf uint64         // the life of the process that has or had that lease
 	stalled election.Token // its leadership, if it was stopped for longer than T
 	applied uint64         // the index up to which it has applied the log, and what that is
 	chain   uint64
@@ -95,8 +96,8 @@ func (c *history) startedLife(w *scene, p *process) {
 		c.places = append(c.places, placeRecord{})
 		c.lost = append(c.lost, 0)
 	}
-	guard := c.places[p.place].guard
-	c.places[p.place] = placeRecord{guard: guard, intact: !p.disk.rolledBack && !w.setup.NoDisk}
+	before := c.places[p.place]
+	c.places[p.place] = placeRecord{guard: before.guard, guardOf: before.guardOf, intact: !p.disk.rolledBack && !w.setup.NoDisk}
 	if !w.setup.NoDisk {
 		c.places[p.place].held = p.disk.now.Token
 	}

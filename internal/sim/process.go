@@ -373,9 +373,7 @@ func orphan(w *world, p *process) {
 // guardSeesEnd handles that nothing is left of a crashed leader's work.
 func guardSeesEnd(w *world, i int32) {
 	g := &w.guards[i]
-	if w.procs[g.place].life == g.life {
-		w.checks.places[g.place].guard = 0
-	}
+	w.checks.lease.orphaned(g.place, g.life)
 	g.Works(false)
 	attestNow(w, int(i))
 }

@@ -71,10 +71,12 @@ func (c *leaseChecker) stepped(w *scene, p *process) {
 	if until := core.Guard(); !until.IsZero() {
 		guard = own(until)
 	}
-	if p.working {
-		guard = max(guard, s.guard) // the work has yet to learn that the lease was given up
+	if p.working || s.guardOf != p.life {
+		guard = max(guard, s.guard) // the work has yet to learn that the lease was given up, or is of an earlier process
 	}
-	s.guard = guard
+	if guard != s.guard {
+		s.guard, s.guardOf = guard, p.life
+	}
 	if c.holds(w, p) {
 		for _, q := range w.procs {
 			if q != p && c.holds(w, q) {
@@ -96,6 +98,13 @@ func (c *leaseChecker) holds(w *scene, p *process) bool {
 func (c *leaseChecker) ends(w *scene, p *process, as scenario.Condition) {
 	if (as == scenario.Off || w.setup.Option == "refused") && p.place < len(c.places) {
 		c.places[p.place].guard = 0
+	}
+}
+
+// orphaned handles that nothing is left of the work of a process that ended before that life.
+func (c *leaseChecker) orphaned(place int, life uint64) {
+	if s := &c.places[place]; s.guardOf < life {
+		s.guard = 0
 	}
 }
 
