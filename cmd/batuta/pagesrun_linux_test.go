@@ -45,7 +45,7 @@ var pageNeeds = map[string]string{
 	"examples/floating-address/README.md": "floating",
 	"examples/jobs/README.md":             "together=1",
 	"docs/troubleshooting.md":             "three",
-	"docs/lab.md":                         "three 127.0.0.1:7501",
+	"docs/lab.md":                         "incident",
 }
 
 //go:embed testdata/pages.sh

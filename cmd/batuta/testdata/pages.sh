@@ -130,6 +130,13 @@ three() {
 	remains "batuta agent --config /etc/batuta.yaml --http ${1:-127.0.0.1:7500}"
 }
 
+# incident has agents at the ports that ssh forwards.
+incident() {
+	member 2 --http 127.0.0.1:7502
+	member 3 --http 127.0.0.1:7503
+	remains "batuta agent --config /etc/batuta.yaml --http 127.0.0.1:7500"
+}
+
 elections() {
 	member 2 --elections-file elections.txt
 	member 3 --elections-file elections.txt
