@@ -106,7 +106,7 @@ func Remedy(err error) error {
 	case errors.Is(err, syscall.EIO):
 		todo = "the disk fails: replace it"
 	case errors.Is(err, fs.ErrNotExist):
-		todo = "the data directory was removed: put it back, or restart the member (of a quorum: remove it from the cluster first, then let it join)"
+		todo = "the data directory was removed: put it back, or restart the member; a quorum has to remove it first"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		todo = "raise the limit of open files"
 	default:

@@ -271,7 +271,7 @@ func TestErrorsInSpanish(t *testing.T) {
 		t.Helper()
 		b.until(with("(name, holds) => [...document.querySelectorAll('#facts div')].some(x => x.firstChild.textContent === name && new RegExp(holds).test(x.lastChild.textContent))", name, holds))
 	}
-	fact("Disco", "^no se guarda el estado: «open [^»]*: no such file or directory»: falta el directorio de datos: repóngalo, o reinicie el miembro$")
+	fact("Disco", "^no se guarda el estado: «open [^»]*: no such file or directory»: se eliminó el directorio de datos: repóngalo, o reinicie el miembro; un quorum debe eliminarlo antes$")
 	fact("Candidato", "^no: no puede guardar \\(no se guarda el estado: «open ")
 	b.until("document.querySelector('#gathered').textContent === 'Sin historia de 3: su dirección rechaza la conexión.'")
 	b.size(screens[0].width, screens[0].height, "light")
