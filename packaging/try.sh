@@ -51,7 +51,8 @@ grep -q '^ /etc/batuta.yaml ' "$deb"/var/lib/dpkg/status || fail "an upgrade of 
 for script in postinst prerm postrm; do [ -x "$deb/var/lib/dpkg/info/batuta.$script" ] || fail "the .deb has no $script"; done
 grep -q "^batuta:" "$deb/etc/passwd" || fail "the .deb does not make the user that its units run as"
 rpm --root "$rpm" -qc batuta | grep -qx /etc/batuta.yaml || fail "an upgrade of the .rpm would replace the configuration"
-for directory in doc licenses; do rpm --root "$rpm" -ql batuta | grep -qx "/usr/share/$directory/batuta" || fail "the .rpm would leave /usr/share/$directory/batuta"; done
+listed=$(rpm --root "$rpm" -ql batuta) # a pipe to grep -q would end rpm
+for directory in doc licenses; do grep -qx "/usr/share/$directory/batuta" <<<"$listed" || fail "the .rpm would leave /usr/share/$directory/batuta"; done
 
 # The secret, as the packaged configuration says: of the user that the units run as.
 for root in "$deb" "$rpm"; do
