@@ -125,7 +125,7 @@ func outlooks(t *testing.T, of []*api.Client) (all []outlook) {
 	return all
 }
 
-// A member whose port is that of the API by default gets an API at a free one.
+// If a member listens on the default port of the API, its API listens on a free one.
 func TestInitGivesNoPortTwice(t *testing.T) {
 	for members, want := range map[string]string{
 		"1=127.0.0.1:7500,2=127.0.0.1:7502": "127.0.0.1:7501 127.0.0.1:7503",

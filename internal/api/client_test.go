@@ -45,7 +45,7 @@ func TestAnAgentThatIsNotReachedInTimeIsNotFrozen(t *testing.T) {
 	}
 }
 
-// An agent that is stopped in the middle of its answer does not hold a command up for ever.
+// An agent that is stopped in the middle of its answer does not block a command forever.
 func TestAHalfAnswerIsNotAwaitedForEver(t *testing.T) {
 	hold := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

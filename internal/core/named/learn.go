@@ -120,7 +120,7 @@ func (m *member) learn(s Seat) {
 	m.show(e, s.Cause)
 }
 
-// unspend forgets a resignation when a seat of that name is gone, or is not this member's, unless another of its
+// unspend forgets a resignation when a seat of that name is dropped, or is not this member's, unless another of its
 // seats is: the coordinator may then have yet to receive the resignation.
 func (m *member) unspend(by Seat) {
 	if _, ok := m.spent[by.Name]; !ok || !by.Gone && (by.Leader == m.self || m.holds[by.Name] != nil) {
@@ -142,7 +142,7 @@ func (m *member) offers() {
 }
 
 // offered takes a name that was assigned to this member, or declines it. An epoch that was shown, and is not held now,
-// has ended: a report that was late may have it assigned again after the seat was gone.
+// has ended: a report that was late may have it assigned again after the seat was dropped.
 func (m *member) offered(e *entry) {
 	s, h := e.Seat, m.holds[e.Name]
 	_, stands := m.campaigns[s.Name]

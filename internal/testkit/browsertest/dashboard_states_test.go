@@ -18,7 +18,7 @@ const answered = `(() => {
 	return 0
 })()`
 
-// agentOf opens the page of an agent whose answers a test may replace.
+// agentOf opens the page of an agent. A test may replace answers of that agent.
 func agentOf(t *testing.T, quiet ...string) *tab {
 	t.Helper()
 	b := open(t, browser(t), "http://"+cluster(t, "1")["1"].http+"/?lang=en", quiet...)
@@ -109,7 +109,7 @@ func TestARowKeepsTheFocus(t *testing.T) {
 	}
 }
 
-// A page whose token is no longer valid is not live.
+// A page with a token that has been revoked is not live.
 func TestAPageWithoutATokenIsStale(t *testing.T) {
 	b := agentOf(t, "status of 401")
 	eval[any](b, "answers['GET v1/status'] = async () => json({ error: 'no token' }, { status: 401 }), 0")
