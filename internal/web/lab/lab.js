@@ -1,7 +1,7 @@
 // The lab's page: a scenario, the run that it gives, and the moment that is looked at.
 
 import { $, h, replace, s, text } from './shared/dom.js'
-import { locale, toggles, translate } from './shared/page.js'
+import { locale, still, toggles, translate } from './shared/page.js'
 import { t } from './texts.js'
 import { Circle, shapeOf } from './circle.js'
 import { Model } from './model.js'
@@ -178,7 +178,7 @@ class Lab {
     $('#scrub').max = this.model.elapsed
     this.menu.close(false)
     this.seek(Math.min(at, this.model.elapsed))
-    if (play && !matchMedia('(prefers-reduced-motion: reduce)').matches) this.play()
+    if (play && !still.matches) this.play()
     document.body.dataset.ready = 'yes'
   }
 

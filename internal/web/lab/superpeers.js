@@ -2,7 +2,7 @@
 // "batuta sim superpeers", in a simulator of its own.
 
 import { $, h, replace, s, set, text } from './shared/dom.js'
-import { colours, lang, locale } from './shared/page.js'
+import { colours, lang, locale, still } from './shared/page.js'
 import { mistake } from './faults.js'
 import { Simulator } from './simulator.js'
 import { tours } from './supertours.js'
@@ -13,7 +13,6 @@ const last = 120 // rounds that are played
 const pace = 450 // ms a round
 const number = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 })
 const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 })
-const still = matchMedia('(prefers-reduced-motion: reduce)')
 
 // hue turns the golden angle, so that tokens that follow each other differ.
 const hue = token => Math.round(token * 137.508) % 360

@@ -13,6 +13,9 @@ export const lang = wanted.toLowerCase().startsWith('es') ? 'es' : 'en'
 // locale is how numbers and times are written: the user's own where it is of that language.
 export const locale = (navigator.languages || []).find(l => l.toLowerCase().startsWith(lang)) || lang
 
+// still matches if the user has asked for reduced motion.
+export const still = matchMedia('(prefers-reduced-motion: reduce)')
+
 const decimals = []
 
 // decimal is a number with so many digits behind the point, or the comma.
