@@ -250,7 +250,7 @@ func (b *failoverBench) floor(ctx context.Context) error {
 // round takes the leader away once, and brings the cluster back to rest.
 func (b *failoverBench) round(ctx context.Context, round int) (first, all time.Duration, err error) {
 	before, at, err := b.fall(ctx)
-	for leadsNoMore(err) { // the machine has held it up
+	for leadsNoMore(err) {
 		before, at, err = b.fall(ctx)
 	}
 	if err != nil {
@@ -320,7 +320,7 @@ func (b *failoverBench) fall(ctx context.Context) (before agreement, at time.Tim
 	return before, at, err
 }
 
-// leadsNoMore reports whether a leader was asked to resign that had lost leadership by itself.
+// leadsNoMore reports whether a leader was asked to resign that had lost leadership by itself: the machine held it up.
 func leadsNoMore(err error) bool {
 	var answer *api.AnswerError
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict

@@ -488,18 +488,27 @@ func (d *demo) start(ctx context.Context) error {
 func (d *demo) round(ctx context.Context, round int) error {
 	d.say("\nround %d\n", round)
 	for _, step := range []func(context.Context, int) error{d.crash, d.comeBack, d.resign} {
-		if err := d.cluster.settle(ctx, pause); err != nil {
-			return err
+		err := d.take(ctx, round, step)
+		for leadsNoMore(err) {
+			err = d.take(ctx, round, step)
 		}
-		var err error
-		if d.now, err = d.cluster.await(ctx, d.now.epoch, ""); err != nil {
-			return err
-		}
-		if err := step(ctx, round); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// take waits for a leader that all agree on, and takes a step.
+func (d *demo) take(ctx context.Context, round int, step func(context.Context, int) error) error {
+	if err := d.cluster.settle(ctx, pause); err != nil {
+		return err
+	}
+	var err error
+	if d.now, err = d.cluster.await(ctx, d.now.epoch, ""); err != nil {
+		return err
+	}
+	return step(ctx, round)
 }
 
 func (d *demo) crash(ctx context.Context, round int) error {

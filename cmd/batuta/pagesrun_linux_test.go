@@ -54,7 +54,7 @@ var pagesScript string
 var (
 	commentOfLine = regexp.MustCompile(`\s+# .*$`)
 	remains       = regexp.MustCompile(`^batuta (agent|run|witness|vip|watch|superpeer (agent|watch)|lab)\b`)
-	askedAgain    = regexp.MustCompile(`^batuta (status|leader|elections|members|transfer|drain|jobs|superpeer status|check)\b`)
+	askedAgain    = regexp.MustCompile(`^batuta (status|leader|elections|members|transfer|drain|pause|resume|resign|explain|jobs|superpeer status|check)\b`)
 )
 
 // TestCommandsOfPagesAreRun runs each batuta command of each page unchanged, in network and mount namespaces in
