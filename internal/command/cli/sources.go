@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -28,6 +29,10 @@ type Sources struct {
 // --agent, if it can be read; for a member and what checks one, without --id and --listen, if it is
 // there.
 func (s Sources) Apply(cmd *cobra.Command) error {
+	return cmp.Or(s.apply(cmd), refuseEmpty(cmd))
+}
+
+func (s Sources) apply(cmd *cobra.Command) error {
 	if err := applyEnv(cmd, s.Lookup); err != nil {
 		return err
 	}
@@ -44,6 +49,23 @@ func (s Sources) Apply(cmd *cobra.Command) error {
 		return nil
 	}
 	return s.applyFile(cmd, path)
+}
+
+// overrides is the annotation of a flag that the file has, too.
+const overrides = "batuta_overrides"
+
+// refuseEmpty refuses a text on the command line that is empty, as "$UNSET" is, and replaces nothing:
+// the flag would have no effect.
+func refuseEmpty(cmd *cobra.Command) error {
+	var faults []error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		text := f.Value.Type() == "string" || f.Value.Type() == "list"
+		if _, overridden := f.Annotations[overrides]; text && !overridden && f.Name != "config" && strings.TrimSpace(f.Value.String()) == "" {
+			kind, _ := pflag.UnquoteUsage(f)
+			faults = append(faults, fmt.Errorf("--%s is empty: give %s, or leave it out", f.Name, strings.ToUpper(kind)))
+		}
+	})
+	return Exit(Usage, errors.Join(faults...))
 }
 
 // uses reports whether cmd reads the system's file.
@@ -218,6 +240,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	case f == nil:
 		return fmt.Errorf("unknown key%s; the keys are the flags of '%s --help', without dashes", didYouMean(e.name, namesOf(cmd, takers)), cmd.CommandPath())
 	case f.Changed:
+		annotate(f, overrides)
 		return nil // the command line or the environment wins
 	}
 	if _, list := f.Value.(pflag.SliceValue); !list && len(e.values) != 1 {
