@@ -105,6 +105,8 @@ func (c *Client) Call(ctx context.Context, method, path string, body, v any) err
 	switch {
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		return unreachable("agent %s has answered in part, and nothing more within %v; its process is frozen or overloaded: look at it, or ask another member", c.addr, c.whole)
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return c.interrupted(ctx)
 	case err != nil:
 		return fmt.Errorf("agent %s: %w", c.addr, err)
 	}
@@ -157,7 +159,7 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		GotConn:     func(httptrace.GotConnInfo) { connected.Store(true) },
 	})))
 	if err != nil && errors.Is(req.Context().Err(), context.Canceled) {
-		return nil, fmt.Errorf("agent %s: %w", c.addr, req.Context().Err())
+		return nil, c.interrupted(req.Context())
 	}
 	if err != nil {
 		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && connected.Load() {
@@ -179,6 +181,11 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// interrupted is the error of a call that ctx ended: a signal is its cause.
+func (c *Client) interrupted(ctx context.Context) error {
+	return fmt.Errorf("interrupted before agent %s answered: %w", c.addr, context.Cause(ctx))
 }
 
 func (c *Client) refusal(resp *http.Response) error {

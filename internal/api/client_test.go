@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,32 @@ func TestAFrozenAgentIsNotToBeStarted(t *testing.T) {
 	c.http.Transport.(*http.Transport).ResponseHeaderTimeout = 10 * time.Millisecond
 	if err := c.Get(t.Context(), "/v1/status", nil); err == nil || !strings.Contains(err.Error(), "headers; its process is frozen or overloaded") {
 		t.Error(err)
+	}
+}
+
+// A user that ends a command during a call reads that, and not which context ended.
+func TestAnInterruptedCallIsReportedAsSuch(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		hold := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if begins {
+				w.Write([]byte("{"))
+				w.(http.Flusher).Flush()
+			}
+			interrupt(errors.New("terminated signal received"))
+			<-hold
+		}))
+		defer server.Close()
+		defer close(hold)
+		c, err := NewClient(server.Listener.Addr().String(), Access{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "interrupted before agent " + server.Listener.Addr().String() + " answered: terminated signal received"
+		if err := c.Get(ctx, "/v1/leader", nil); err == nil || err.Error() != want {
+			t.Errorf("the answer begins: %v: %v; want %s", begins, err, want)
+		}
 	}
 }
 
