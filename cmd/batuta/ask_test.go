@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,5 +151,19 @@ func TestASignalThatComesTwiceHandsOver(t *testing.T) {
 	}
 	if err := a.cmd.Wait(); err != nil {
 		t.Error(fmt.Errorf("it did not end well: %w", err))
+	}
+}
+
+// A requested run is on the member that leads the job, also while the last run known is the one before.
+func TestARequestedRunIsOnTheLeader(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"name":"report","leader":"2","by":"1","result":"ok"}`))
+	}))
+	defer server.Close()
+	var out bytes.Buffer
+	code := run(t.Context(), []string{"jobs", "run", "report", "--agent", strings.TrimPrefix(server.URL, "http://")},
+		cli.Env{Stdout: &out, Stderr: &out, Lookup: func(string) (string, bool) { return "", false }})
+	if code != 0 || out.String() != "report runs on 2\n" {
+		t.Errorf("exit code %d: %s", code, out.String())
 	}
 }

@@ -43,7 +43,8 @@ type Job struct {
 type Book interface {
 	// Jobs lists them by name.
 	Jobs(ctx context.Context) ([]Job, error)
-	// Run has the member that leads a job run it now, and returns once it begins.
+	// Run has the member that leads a job run it now, and returns once that member has announced
+	// the run. The job returned may still have the run before.
 	Run(ctx context.Context, name string) (Job, error)
 	// Pause has scheduled times of a job start no run until it is called with false.
 	Pause(ctx context.Context, name string, on bool) (Job, error)

@@ -278,7 +278,8 @@ lost (its member ended before it reported the end).`,
 	})
 	for _, do := range []struct{ name, short, long, done string }{
 		{"run", "Run a job now", `run has the member that leads the job run it now, whatever its schedule, also while it is
-paused. The command ends when the run begins. It is refused while the job runs.`, "runs"},
+paused. The command ends when that member has announced the run, just before its process starts.
+batuta jobs has the result. A run is refused while the job runs.`, "runs"},
 		{"pause", "Start no run of a job at its scheduled times", `pause has the scheduled times of a job start no run until batuta jobs resume. They are neither
 made up for nor counted as missed. A run that is under way goes on. The members that have the job in
 their file keep the pause; it ends when all of them have stopped.`, "is paused"},
@@ -297,8 +298,8 @@ job.`,
 				return err
 			}
 			return act(ctx, a, c, "POST", "/v1/jobs/"+url.PathEscape(a.args[0])+"/"+do.name, nil, func(j joblist.Job) string {
-				if do.name == "run" && j.By != nil {
-					return j.Name + " " + do.done + " on " + *j.By
+				if do.name == "run" && j.Leader != nil { // the last run may be the one before
+					return j.Name + " " + do.done + " on " + *j.Leader
 				}
 				return j.Name + " " + do.done
 			})
