@@ -118,10 +118,12 @@ func TestCompletion(t *testing.T) {
 		"bench failover --fault ":            {"crash", "freeze", "resign", "return"},
 		"members remove --http " + api + " ": {"1", "2"},
 		"transfer --http " + api + " ":       {"1", "2"},
+		"drain ":                             {"1", "2"}, // the agent of BATUTA_AGENT
 	} {
 		var out bytes.Buffer
 		words := append([]string{"__complete"}, strings.Split(line, " ")...)
-		run(t.Context(), words, cli.Env{Stdout: &out, Stderr: &bytes.Buffer{}, Lookup: func(string) (string, bool) { return "", false }})
+		run(t.Context(), words, cli.Env{Stdout: &out, Stderr: &bytes.Buffer{},
+			Lookup: func(name string) (string, bool) { v, ok := map[string]string{"BATUTA_AGENT": api}[name]; return v, ok }})
 		for _, w := range want {
 			if !strings.Contains("\n"+out.String(), "\n"+w+"\n") && !strings.Contains("\n"+out.String(), "\n"+w+"\t") {
 				t.Errorf("batuta %s[TAB] does not give %s:\n%s", line, w, out.String())

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,11 +9,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	_ "time/tzdata" // CRON_TZ names zones on machines and in images that have none
 
 	"github.com/batuta-dev/batuta/cmd/batuta/internal/simulate"
-	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/ask"
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -174,47 +171,20 @@ var choices = map[string][]string{
 	"wire":       {"batuta", "boss"},
 }
 
-// askedForCompletion bounds how long a shell waits for an agent.
-const askedForCompletion = time.Second
-
-// complete has a shell complete the values of flags in all of the tree, and the ids of
-// members where a command takes an id.
+// complete has a shell complete the values of flags in all of the tree. Commands that ask an agent take
+// no file.
 func complete(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if values, ok := choices[f.Name]; ok {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // each is registered once
 		}
 	})
-	switch {
-	case cmd.Annotations[cli.Asks] == "":
-	case slices.Contains([]string{"remove", "transfer", "drain", "undrain"}, cmd.Name()):
-		cmd.ValidArgsFunction = members
-	case cmd.ValidArgsFunction == nil:
+	if cmd.Annotations[cli.Asks] != "" && cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	for _, sub := range cmd.Commands() {
 		complete(sub)
 	}
-}
-
-// members gives those that the agent knows which the command is to ask.
-func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	addr, _ := cmd.Flags().GetString("agent")
-	client, err := api.NewClient(cmp.Or(addr, cli.DefaultHTTP), api.Access{})
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askedForCompletion)
-	defer cancel()
-	var list []api.Member
-	if client.Get(ctx, "/v1/members", &list) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, m := range list {
-		ids = append(ids, m.ID+"\t"+m.State+" at "+m.Address)
-	}
-	slices.Sort(ids)
-	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
 // newManCommand writes the man pages of the tree that it is in; packagers run it.

@@ -45,6 +45,9 @@ func New(e cli.Env, cmd *cobra.Command, ask func(context.Context, *Command, *api
 		cmd.Args = cobra.NoArgs
 	}
 	a.register(cmd)
+	if strings.HasSuffix(cmd.Use, " ID") {
+		cmd.ValidArgsFunction = a.members
+	}
 	cli.JSONFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.args = args
@@ -60,6 +63,32 @@ func New(e cli.Env, cmd *cobra.Command, ask func(context.Context, *Command, *api
 		return ask(ctx, a, client)
 	}
 	return cmd
+}
+
+// askedForCompletion bounds how long a shell waits for an agent.
+const askedForCompletion = time.Second
+
+// members completes the ID of a member: the agent is that which the command would ask.
+func (a *Command) members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	const noFiles = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 || cmd.Root().PersistentPreRunE(cmd, args) != nil {
+		return nil, noFiles
+	}
+	client, err := a.client()
+	if err != nil {
+		return nil, noFiles
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askedForCompletion)
+	defer cancel()
+	var list []api.Member
+	if client.Get(ctx, "/v1/members", &list) != nil {
+		return nil, noFiles
+	}
+	for _, m := range list {
+		ids = append(ids, m.ID+"\t"+m.State+" at "+m.Address)
+	}
+	slices.Sort(ids)
+	return ids, noFiles
 }
 
 // register adds the flags that find an agent.
