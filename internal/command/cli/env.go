@@ -47,14 +47,15 @@ const (
 	DefaultHTTP  = "127.0.0.1:7500"   // of an agent without --http
 )
 
-// IsTerminal reports whether w is a terminal, or a different device of characters.
+// IsTerminal reports whether w is a terminal, or a different device of characters than /dev/null.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	null, _ := os.Stat(os.DevNull)
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)
 }
 
 // JSONFlag adds --json, which turns an answer into JSON.
