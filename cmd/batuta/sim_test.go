@@ -88,11 +88,15 @@ func TestSimRefuses(t *testing.T) {
 	for _, args := range []string{
 		"soak --seeds 5:1", "soak --seeds a:b", "soak --nodes 0", "soak --faults earthquake", "soak --faults-per-run 0", "soak --draw lots",
 		"soak --algorithm tombola", "count --nodes 0", "count --nodes 3 --crashed 4", "count --nodes 3 --start 3 --crashed 3",
-		"count --order sideways", "explore --nodes 9", "explore --crashes -1", "explore --probe sideways", "run", "run nowhere.txt",
+		"count --order sideways", "count --probe sideways", "explore --nodes 9", "explore --crashes -1", "explore --epochs 101", "explore --probe sideways",
+		"explore --algorithm tombola", "explore --initiators 1 --algorithm quorum", "run", "run nowhere.txt",
 	} {
 		code, _, errs := playing(t, strings.Fields(args)...)
 		if code != cli.Usage || strings.Count(errs, "\n") != 1 {
 			t.Errorf("sim %s: exit code %d, want 2 and one line, got %q", args, code, errs)
+		}
+		if words := strings.Fields(args); len(words) == 3 && !strings.HasPrefix(errs, "batuta sim "+words[0]+": "+words[1]+" ") {
+			t.Errorf("sim %s: the error does not name the flag: %q", args, errs)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -109,6 +110,9 @@ func soakFlags(c *sim.SoakConfig, seeds, faults, draws string) error {
 		return cli.Usagef("--nodes %d: give 1 to 50", c.Nodes)
 	case c.PerRun < 1 || c.PerRun > 1000:
 		return cli.Usagef("--faults-per-run %d: give 1 to 1000", c.PerRun)
+	}
+	if err := checkAlgorithm(c.Algorithm, c.Option); err != nil {
+		return err
 	}
 	if c.Algorithm == "bully" && c.Option == "" {
 		c.Options = []string{"descending", "all"}
@@ -251,6 +255,9 @@ member that is stopped, and goes on, at any moment.`,
 	f.Uint64Var(&c.States, "states", 0, "stop after `N` states (default never)")
 	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := exploreFlags(c, f); err != nil {
+			return err
+		}
 		ctx, stop := cli.Interruptible(cmd.Context())
 		defer stop()
 		defer debug.SetGCPercent(debug.SetGCPercent(300))
@@ -273,6 +280,30 @@ member that is stopped, and goes on, at any moment.`,
 		return reportExplore(e, r, bar.seconds(), asJSON)
 	}
 	return cmd
+}
+
+// exploreFlags names the flag that has a wrong value.
+func exploreFlags(c explore.Config, f *pflag.FlagSet) error {
+	if c.Nodes < 1 || c.Nodes > 8 {
+		return cli.Usagef("--nodes %d: give 1 to 8", c.Nodes)
+	}
+	for _, name := range []string{"crashes", "restarts", "suspicions", "initiators", "epochs"} {
+		if n, _ := f.GetInt(name); n < 0 || n > 100 {
+			return cli.Usagef("--%s %d: give 0 to 100", name, n)
+		}
+	}
+	if c.Algorithm == "quorum" && c.Initiators > 0 {
+		return cli.Usagef("--initiators %d does not go with --algorithm quorum, which refuses a call for an election while there is a leader: leave it out", c.Initiators)
+	}
+	return checkAlgorithm(c.Algorithm, c.Option)
+}
+
+// checkAlgorithm checks --algorithm and --probe.
+func checkAlgorithm(name, probe string) error {
+	if _, err := algorithm.New(name, probe); err != nil {
+		return cli.Usagef("--%w", err)
+	}
+	return nil
 }
 
 func reportExplore(e cli.Env, r explore.Result, seconds float64, asJSON bool) error {

@@ -77,8 +77,8 @@ All begin as followers of the highest member.`,
 	f.Uint64Var(&c.Seed, "seed", 1, "`N` that the random order comes from")
 	cli.JSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if c.Algorithm == "quorum" {
-			return cli.Usagef("--algorithm quorum: its elections need heartbeats and a disk, which this count leaves out; use %s", strings.Join(counted(), ", "))
+		if err := countFlags(c); err != nil {
+			return err
 		}
 		maker, err := orderedMaker(c, order)
 		if err != nil {
@@ -108,6 +108,17 @@ All begin as followers of the highest member.`,
 		return err
 	}
 	return cmd
+}
+
+// countFlags names the flag that has a wrong value.
+func countFlags(c sim.CountConfig) error {
+	if c.Algorithm == "quorum" {
+		return cli.Usagef("--algorithm quorum: its elections need heartbeats and a disk, which this count leaves out; use %s", strings.Join(counted(), ", "))
+	}
+	if c.Nodes < 1 || c.Nodes > scenario.MaxMembers {
+		return cli.Usagef("--nodes %d: give 1 to %d", c.Nodes, scenario.MaxMembers)
+	}
+	return checkAlgorithm(c.Algorithm, c.Option)
 }
 
 // counted returns the names of the algorithms that sim count takes.
