@@ -40,14 +40,17 @@ func (k Kind) String() string {
 // ParseID returns the canonical form of s: an integer without leading zeros, an address as
 // net/netip prints it, a UUID in lower case, or a name in Unicode's form NFC. So two spellings
 // give the same id. It refuses an s that is empty, longer than [MaxID] bytes, or not UTF-8, or
-// begins with a combining mark. It refuses "=", "/", white space and what is not printable:
-// control characters, zero-width and bidirectional marks.
+// begins with a combining mark. It refuses "." and "..", which no path of the HTTP API can have, and
+// "=", "/", white space and what is not printable: control characters, zero-width and bidirectional
+// marks.
 func ParseID(s string) (ID, error) {
 	switch {
 	case s == "":
 		return None, fmt.Errorf("id is empty: give a number, an IP address, a UUID or a name")
 	case len(s) > MaxID:
 		return None, fmt.Errorf("id of %d bytes is too long: at most %d", len(s), MaxID)
+	case s == "." || s == "..":
+		return None, fmt.Errorf("id %q is none that a path of the HTTP API can have: choose another", s)
 	case !utf8.ValidString(s):
 		return None, fmt.Errorf("id %q is not UTF-8", s)
 	}

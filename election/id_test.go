@@ -54,6 +54,8 @@ func TestParseIDRefuses(t *testing.T) {
 		"a\u200bb":               "print",
 		"\u0301a":                "combining",
 		"a/b":                    "'/'",
+		".":                      "path of the HTTP API",
+		"..":                     "path of the HTTP API",
 		"\xff":                   "UTF-8",
 		strings.Repeat("x", 129): "too long",
 	} {

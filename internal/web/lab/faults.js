@@ -74,6 +74,7 @@ const forms = {
   'id %q is not UTF-8': 'el id $1 no es UTF-8',
   'id of %d bytes in Unicode\'s form NFC is too long: at most %d': 'un id de $1 bytes en la forma NFC de Unicode es demasiado largo: $2 como máximo',
   'id %q holds %q: leave out white space, control characters, marks that do not print, \'=\' and \'/\'': 'el id $1 contiene $2: quite espacios, caracteres de control, marcas que no se imprimen, \'=\' y \'/\'',
+  'id %q is none that a path of the HTTP API can have: choose another': 'una ruta de la API HTTP no puede tener el id $1: elija otro',
   'id %q begins with the combining mark %q: put a letter before it': 'el id $1 empieza con la marca combinante $2: póngale una letra delante',
   // The rules, and how they are broken.
   '[%s] member %s breaks the rule %q: %s': '[$1] el miembro $2 rompe la regla $3: $4',
