@@ -230,6 +230,35 @@ func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
+// A store has lost a record in part: it reads as free, and each claim of it is refused. That is logged once a minute, and
+// is in the status, for no candidate leads.
+func TestClaimsInVainAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := &line{memory: newMemory(), vain: true}
+		e, err := engines.Start(t.Context(), l, engines.Config{ID: "1", StandAlways: true, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(engines.DefaultLease + 10*time.Minute)
+		synctest.Wait()
+		if why := statusOf(e).StandingWhy; !strings.Contains(why, "delete what is left of the record") {
+			t.Errorf("the status has %q", why)
+		}
+		if text := out.String(); strings.Count(text, "refuses each claim") != 10 || strings.Count(text, "\n") != 10 {
+			t.Errorf("within ten minutes the log has:\n%s", text)
+		}
+		l.mu.Lock()
+		l.vain = false
+		l.mu.Unlock()
+		leads(t, e)
+		e.Close()
+		if text := out.String(); strings.Count(text, "answers again") != 1 {
+			t.Errorf("the log has:\n%s", text)
+		}
+	})
+}
+
 // A candidate that can read the record, and not write it, reports why, and logs it once.
 func TestAClaimThatFailsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

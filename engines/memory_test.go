@@ -40,6 +40,7 @@ type line struct {
 	deny error         // of what would replace the record
 	harm error         // of what reads it
 	sent int           // claims that the engine has got
+	vain bool          // each claim is refused, though the record is free
 }
 
 func (l *line) pass(ctx context.Context) error {
@@ -144,7 +145,11 @@ func (l *line) claims() int {
 func (l *line) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
 	l.mu.Lock()
 	l.sent++
+	vain := l.vain
 	l.mu.Unlock()
+	if vain {
+		return engines.Record{}, engines.ErrTaken
+	}
 	r, err := l.swap(ctx, func(now engines.Record) bool { return now.Version == seen.Version }, func() engines.Record {
 		mine.Epoch = l.number + 1
 		return mine
