@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -322,4 +323,31 @@ func TestACauseIsNotRepeated(t *testing.T) {
 			t.Errorf("%s: %q, want %q", why, got, want)
 		}
 	}
+}
+
+// A browser opens six connections to an agent. Hidden pages hold none of them, so a seventh has its own.
+func TestHiddenPagesLeaveConnectionsFree(t *testing.T) {
+	m := cluster(t, "1")["1"]
+	var tabs []*tab
+	for range 7 {
+		b := open(t, browser(t), "http://"+m.http+"/")
+		b.do(page.BringToFront())
+		b.until(leaderIs + "'1'")
+		tabs = append(tabs, b)
+	}
+	b := tabs[0]
+	if !eval[bool](b, "document.hidden") {
+		t.Fatal("the first page is visible")
+	}
+	if eval[bool](b, "document.body.classList.contains('stale')") {
+		t.Error("a hidden page is stale")
+	}
+	eval[bool](b, `(() => {
+		const { fetch } = globalThis
+		globalThis.fetch = (path, options) => { if (path === 'v1/events') globalThis.follows = true; return fetch(path, options) }
+		return true
+	})()`)
+	b.do(page.BringToFront())
+	b.until("globalThis.follows")
+	b.until("document.querySelector('#live').textContent === 'Live'")
 }

@@ -34,13 +34,18 @@ export const news = (path, tag = '') => ask('GET', path, { tag })
 
 const silence = 40_000 // the agent says something every 15 s
 
-// listen follows /v1/events for ever: each event to on.event, and what becomes of the
+const shown = () => new Promise(done => document.addEventListener('visibilitychange', done, { once: true }))
+
+// listen follows /v1/events while the page is visible: each event to on.event, and what becomes of the
 // connection to on.open and on.lost. It asks again after half a second; if the agent refuses a
-// stream, the page goes on by what it asks for itself.
+// stream, the page goes on by what it asks for itself. A hidden page has no stream: a browser opens
+// six connections to an agent, and further pages would wait for one of them.
 export async function listen(on) {
   for (;;) {
     let pause = 500
+    while (document.hidden) await shown()
     try { await follow(on) } catch (error) {
+      if (document.hidden) continue
       const code = error instanceof Refused ? error.code : 0
       if (code === 401) pause = Infinity // until there is a token
       if (code === 0 || code === 401) on.lost(error)
@@ -58,6 +63,8 @@ export function restart() { again() }
 async function follow(on) {
   const end = new AbortController()
   let watch = setTimeout(() => end.abort(new Error('silent')), 5000)
+  const hide = () => { if (document.hidden) end.abort(new Error('hidden')) }
+  document.addEventListener('visibilitychange', hide)
   const alive = () => { clearTimeout(watch); watch = setTimeout(() => end.abort(new Error('silent')), silence) }
   try {
     const answer = await fetch('v1/events', { headers: { ...headers(), Accept: 'text/event-stream' }, cache: 'no-store', signal: end.signal })
@@ -84,6 +91,7 @@ async function follow(on) {
     }
   } finally {
     clearTimeout(watch)
+    document.removeEventListener('visibilitychange', hide)
     end.abort()
   }
 }

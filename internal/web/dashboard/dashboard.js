@@ -35,7 +35,7 @@ class Dashboard {
     $('#range').append(...ranges.map(([value, words]) => h('option', { value }, words)))
     $('#range').addEventListener('change', () => this.#timeline())
     this.#actions()
-    listen({ open: () => this.look(), event: () => this.soon(), lost: error => this.#lost(error) })
+    listen({ open: () => this.look(true), event: () => this.soon(), lost: error => this.#lost(error) })
     setInterval(() => this.look(), beat)
     setInterval(() => this.#gather(), 15_000)
     document.addEventListener('visibilitychange', () => this.#gather()) // no member is asked for a hidden page
