@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,7 +107,7 @@ func newRunCommand(e cli.Env) *cobra.Command {
 // newGuardCommand is what "batuta run", "batuta lock" and "batuta vip" start. For the last it removes
 // the addresses of a holder that was killed.
 func newGuardCommand(e cli.Env) *cobra.Command {
-	var dev string
+	var h holding
 	cmd := &cobra.Command{
 		Use:     "guard",
 		Short:   "Guard the command of the batuta process that started it",
@@ -115,11 +116,11 @@ func newGuardCommand(e cli.Env) *cobra.Command {
 		// Its settings are its starter's: neither file nor environment is read.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 	}
-	registerDev(cmd, &dev)
+	h.register(cmd)
 	cmd.RunE = func(_ *cobra.Command, addresses []string) error {
 		var clear func() error
 		if len(addresses) > 0 {
-			c, err := vipConfig(e, dev, addresses)
+			c, err := vipConfig(e, h.dev, &h.output, addresses)
 			if err != nil {
 				return err
 			}
@@ -507,7 +508,7 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 	f.register(cmd.Flags())
 	registerDev(cmd, &dev)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := vipConfig(e, dev, args)
+		c, err := vipConfig(e, dev, &f.output, args)
 		if err != nil {
 			return err
 		}
@@ -518,7 +519,7 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 		if err != nil {
 			return err
 		}
-		held := append([]string{"--dev", dev}, args...)
+		held := slices.Concat([]string{"--dev", dev}, f.output.Args(), args)
 		j := &job{argv: append([]string{self, "hold-address"}, held...), grace: lastTime, last: lastTime,
 			clear: func() error { return vip.Clear(c) }, clears: held}
 		a := &agentRun{Env: e, flags: &f, cmd: cmd, job: j}
@@ -531,7 +532,18 @@ func registerDev(cmd *cobra.Command, dev *string) {
 	cmd.Flags().StringVar(dev, "dev", "", "`NAME` of the network device, such as eth0")
 }
 
-func vipConfig(e cli.Env, dev string, args []string) (c vip.Config, err error) {
+// holding are the flags of the processes that "batuta vip" starts.
+type holding struct {
+	dev    string
+	output cli.Output
+}
+
+func (h *holding) register(cmd *cobra.Command) {
+	registerDev(cmd, &h.dev)
+	h.output.Register(cmd.Flags(), "off")
+}
+
+func vipConfig(e cli.Env, dev string, output *cli.Output, args []string) (c vip.Config, err error) {
 	if dev == "" {
 		return c, cli.Usagef("on which network device? add --dev, as in: batuta vip %s --dev eth0", strings.Join(args, " "))
 	}
@@ -539,12 +551,13 @@ func vipConfig(e cli.Env, dev string, args []string) (c vip.Config, err error) {
 	if addresses, err = vip.Parse(args); err != nil {
 		return c, cli.Exit(cli.Usage, err)
 	}
-	return vip.Config{Addresses: addresses, Dev: dev, Log: slog.New(slog.NewTextHandler(e.Stderr, nil))}, nil
+	log, err := output.Direct(e.Stderr)
+	return vip.Config{Addresses: addresses, Dev: dev, Log: log}, err
 }
 
 // newHoldAddressCommand is what "batuta vip" runs while it leads.
 func newHoldAddressCommand(e cli.Env) *cobra.Command {
-	var dev string
+	var h holding
 	cmd := &cobra.Command{
 		Use:     "hold-address",
 		Short:   "Hold an address for the \"batuta vip\" that started it",
@@ -553,12 +566,12 @@ func newHoldAddressCommand(e cli.Env) *cobra.Command {
 		// Its settings are its starter's: neither file nor environment is read.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 	}
-	registerDev(cmd, &dev)
+	h.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2) // not for it
-		err := holdAddress(ctx, e, dev, args)
+		err := holdAddress(ctx, e, &h, args)
 		stop()
 		if err == nil { // a signal: exit code 0 would end batuta, which hands over instead if it has sent none
 			syscall.Kill(os.Getpid(), syscall.SIGTERM)
@@ -570,8 +583,8 @@ func newHoldAddressCommand(e cli.Env) *cobra.Command {
 	return cmd
 }
 
-func holdAddress(ctx context.Context, e cli.Env, dev string, args []string) error {
-	c, err := vipConfig(e, dev, args)
+func holdAddress(ctx context.Context, e cli.Env, h *holding, args []string) error {
+	c, err := vipConfig(e, h.dev, &h.output, args)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,13 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
 
 // Only a command of the user reports that it serves: with an agent, and an address that is held, --on-lead does.
 func TestACommandOfTheUserReportsThatItServes(t *testing.T) {
@@ -16,5 +23,31 @@ func TestACommandOfTheUserReportsThatItServes(t *testing.T) {
 		if got := tt.job.reports(); got != tt.want {
 			t.Errorf("%s: %v", what, got)
 		}
+	}
+}
+
+// The processes that "batuta vip" starts log as it does.
+func TestTheProcessesOfAnAddressLogAsTheirMember(t *testing.T) {
+	var member agentFlags
+	fs := pflag.NewFlagSet("vip", pflag.ContinueOnError)
+	member.register(fs)
+	if err := fs.Parse([]string{"--log-level", "error", "--log-format", "json"}); err != nil {
+		t.Fatal(err)
+	}
+	var h holding
+	cmd := &cobra.Command{}
+	h.register(cmd)
+	if err := cmd.ParseFlags(member.output.Args()); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	c, err := vipConfig(cli.Env{Stderr: &log}, "eth0", &h.output, []string{"10.0.0.100/24"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Log.Warn("is dropped")
+	c.Log.Error("is logged")
+	if text := log.String(); strings.Contains(text, "dropped") || !strings.HasPrefix(text, "{") || !strings.Contains(text, "is logged") {
+		t.Errorf("the log has: %s", text)
 	}
 }

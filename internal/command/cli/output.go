@@ -50,20 +50,31 @@ func (o *Output) Level() (slog.Level, error) {
 	return level, nil
 }
 
-// Open begins the log, which writes to w without blocking its callers.
-func (o *Output) Open(w io.Writer) (*slog.Logger, error) {
+// Direct returns a log that writes to w at once: that of a process which may be killed at any moment.
+func (o *Output) Direct(w io.Writer) (*slog.Logger, error) {
 	level, err := o.Level()
 	if err != nil {
 		return nil, err
 	}
 	o.least.Set(level)
-	o.queue = logqueue.New()
 	options := &slog.HandlerOptions{Level: &o.least, ReplaceAttr: flagsIn}
 	if o.out = slog.NewTextHandler(w, options); o.format == "json" {
 		o.out = slog.NewJSONHandler(w, options)
 	}
+	return slog.New(o.out), nil
+}
+
+// Open begins the log, which writes to w without blocking its callers.
+func (o *Output) Open(w io.Writer) (*slog.Logger, error) {
+	if _, err := o.Direct(w); err != nil {
+		return nil, err
+	}
+	o.queue = logqueue.New()
 	return slog.New(o.queue.Handler(o.out)), nil
 }
+
+// Args are the flags that give another process the same log.
+func (o *Output) Args() []string { return []string{"--log-level", o.level, "--log-format", o.format} }
 
 // SetLevel changes the level of the open log.
 func (o *Output) SetLevel(level slog.Level) { o.least.Set(level) }
