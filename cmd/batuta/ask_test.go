@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -167,5 +169,28 @@ func TestARequestedRunIsOnTheLeader(t *testing.T) {
 		cli.Env{Stdout: &out, Stderr: &out, Lookup: func(string) (string, bool) { return "", false }})
 	if code != 0 || out.String() != "report runs on 2\n" {
 		t.Errorf("exit code %d: %s", code, out.String())
+	}
+}
+
+// A user that ends "batuta drain" reads what the member still leads.
+func TestADrainThatIsInterruptedReportsWhatIsLeft(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	var looks atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.Write([]byte(`{"id":"1"}`))
+			return
+		}
+		if looks.Add(1) == 2 {
+			time.AfterFunc(20*time.Millisecond, interrupt)
+		}
+		w.Write([]byte(`[{"name":"report","leader":"1"}]`))
+	}))
+	defer server.Close()
+	var out bytes.Buffer
+	code := run(ctx, []string{"drain", "1", "--agent", strings.TrimPrefix(server.URL, "http://")},
+		cli.Env{Stdout: &out, Stderr: &out, Lookup: func(string) (string, bool) { return "", false }})
+	if text := out.String(); code != cli.Failed || !strings.Contains(text, "interrupted") || strings.Contains(text, "context canceled") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }

@@ -192,7 +192,7 @@ func (a *Command) awaitDrained(ctx context.Context, c *api.Client, id string, wa
 		case <-over:
 			return fmt.Errorf("%s is drained, but after %v still leads %d elections, as their work has not stopped: %s", id, wait, len(left), some(left))
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("interrupted: %s is drained, and still leads %d elections: %s", id, len(left), some(left))
 		}
 	}
 }
