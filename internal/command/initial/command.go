@@ -225,7 +225,7 @@ func parseMember(item string) (member, error) {
 	if err != nil {
 		return member{}, err
 	}
-	if id := string(id); !filepath.IsLocal(id) || id == "." || strings.ContainsAny(id, `,"\`) {
+	if id := string(id); !filepath.IsLocal(id) || strings.ContainsAny(id, `,"\`) {
 		return member{}, fmt.Errorf("no directory can have the id %q as its name; give another, as ID=HOST:PORT", id)
 	}
 	addr := net.JoinHostPort(host, port)
