@@ -423,6 +423,31 @@ func TestAStepFillsSomeNames(t *testing.T) {
 	}
 }
 
+// A new coordinator looks at all names. Those that have a leader do not count as filled: it fills the seats
+// of the former coordinator in a step, and publishes none of them without a leader before.
+func TestNamesThatAreLedAreNotFilled(t *testing.T) {
+	c := newLedCluster(t, 3, "3", MaxFills+MaxFills/2)
+	assigned, leaderless := 0, 0
+	c.members["2"].loses = func(m *election.Message) bool {
+		f, err := decode(m.Data)
+		if err != nil || f.Op != opAssign || m.To != "1" {
+			return false
+		}
+		for _, s := range f.Seats {
+			if assigned++; s.Leader == election.None {
+				leaderless++
+			}
+		}
+		return false
+	}
+	c.crash("3")
+	c.leadAll(2, "2")
+	c.run(50 * time.Millisecond)
+	if want := MaxFills / 2; assigned != want || leaderless > 0 {
+		t.Errorf("it publishes %d seats, of them %d without a leader; want %d with a leader each", assigned, leaderless, want)
+	}
+}
+
 // Even shares do not keep a name from the member that is preferred, nor a seat that is too many.
 func TestEvenSharesAreNotAllThatCounts(t *testing.T) {
 	c := newLedCluster(t, 2, "2", 2)

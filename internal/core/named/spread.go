@@ -12,8 +12,8 @@ import (
 // begin as these end.
 const MaxHandovers = 256
 
-// MaxFills is of how many names a step fills seats, about as many as a message has. The next goes
-// on: a coordinator that is busy for T is replaced.
+// MaxFills is how many seats a step fills, about as many as a message has. The next goes on: a
+// coordinator that is busy for T is replaced.
 const MaxFills = 2048
 
 // fit reports whether a member may be given anything now.
@@ -36,8 +36,8 @@ func (o *office) refit() {
 	}
 }
 
-// fill gives the seats of a contest that have no leader.
-func (o *office) fill(k *contest) {
+// fill gives the seats of a contest that have no leader, and returns how many it has given.
+func (o *office) fill(k *contest) (filled int) {
 	room := k.want - k.busy()
 	for i := 0; i < k.want && room > 0; i++ {
 		s := k.seat(i)
@@ -46,11 +46,12 @@ func (o *office) fill(k *contest) {
 		}
 		can := o.contests.best(k, s)
 		if can == nil {
-			return
+			break
 		}
 		o.assign(k, s, can.of.id)
-		room--
+		filled, room = filled+1, room-1
 	}
+	return filled
 }
 
 // assign gives a seat that has no leader.
@@ -217,19 +218,18 @@ func (o *office) flush() {
 	rest := 0
 	if o.settled {
 		o.refit()
-		now := o.wanted()
-		now, rest = now[:min(len(now), MaxFills)], max(len(now)-MaxFills, 0)
-		for _, k := range now {
-			o.fill(k)
+		now, done := o.wanted(), 0
+		for filled := 0; done < len(now) && filled < MaxFills; done++ {
+			filled += o.fill(now[done])
 		}
-		if rest == 0 {
+		if rest = len(now) - done; rest == 0 {
 			o.level()
 		}
-		for _, k := range now {
+		for _, k := range now[:done] {
 			k.todo = false
 			o.dissolve(k)
 		}
-		if o.todo = o.todo[len(now):]; rest == 0 {
+		if o.todo = o.todo[done:]; rest == 0 {
 			o.todo = nil
 		}
 	}
