@@ -529,7 +529,7 @@ func TestAScriptNeverOverlapsUnderAQuorum(t *testing.T) {
 
 // generated is a program on a client that a generator has made of the description of the API.
 type generated struct {
-	t     *testing.T
+	t     testing.TB
 	lines chan string
 }
 

@@ -136,10 +136,11 @@ func TestWorkOfManyElections(t *testing.T) {
 			mustCrash(t, c, first)
 			led(t, b, first)
 			mustStart(t, c, first)
+			watch := stalltest.Start(t)
 			calm(t, b)
 
-			before := presentWork(t, dir, names)
-			watch, began, epoch := stalltest.Start(t), time.Now(), second.epoch
+			began := time.Now().Add(-time.Second) // what a stall takes from a leader it may yet have to notice
+			before, epoch := presentWork(t, dir, names), second.epoch
 			mustCrash(t, c, coordinator)
 			led(t, b, coordinator)
 			stall, more := watch.Longest(began, time.Now()), second.epoch-epoch-1

@@ -64,7 +64,6 @@ func (always) Next(t time.Time) time.Time {
 	return t.Truncate(50 * time.Millisecond).Add(50 * time.Millisecond)
 }
 
-// worker is the command that "batuta run" runs in these tests.
 // serves is a service that reports READY=1 once there is a file of that name.
 func serves() {
 	for _, err := os.Stat(os.Args[1]); err != nil; _, err = os.Stat(os.Args[1]) {
@@ -76,8 +75,10 @@ func serves() {
 	time.Sleep(time.Hour)
 }
 
+// worker is the command that "batuta run" runs in these tests.
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
 
+// TestScripts runs each script of testdata.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	watch := stalltest.Start(t)
@@ -88,8 +89,25 @@ func TestScripts(t *testing.T) {
 	processes := stalltest.StartProcesses(t, 250*time.Millisecond, func() *exec.Cmd {
 		return &exec.Cmd{Path: program, Args: []string{"idler"}} // of the same file as the scripts' batuta
 	})
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found the scripts %q: %v", files, err)
+	}
+	scripts := scriptParams(watch, processes)
+	scripts.Deadline, _ = t.Deadline()
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			script := scripts
+			script.Files = []string{file}
+			attempts(t, watch, func(a *attempt) { testscript.RunT(a, script) })
+		})
+	}
+}
+
+// scriptParams has the commands of scripts.
+func scriptParams(watch *stalltest.Watch, processes *stalltest.Processes) testscript.Params {
+	return testscript.Params{
 		Setup: func(s *testscript.Env) error {
 			s.Values[agentsKey{}] = map[string]*process{}
 			ports, err := freeport.Find(6)
@@ -116,7 +134,7 @@ func TestScripts(t *testing.T) {
 			"appears": scriptAppears,
 			"hup":     scriptHUP,
 		},
-	})
+	}
 }
 
 // scriptExits is "exits CODE COMMAND…": it must end with that code, within the

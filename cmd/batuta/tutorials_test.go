@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // TestTutorials runs each command of each tutorial, in its order, and compares what it prints
@@ -27,6 +28,7 @@ import (
 // In printed lines … matches anything, and a space any number of them.
 func TestTutorials(t *testing.T) {
 	t.Parallel()
+	watch := stalltest.Start(t)
 	pages, err := filepath.Glob("../../docs/tutorial-*.md")
 	if err != nil || len(pages) < 3 {
 		t.Fatalf("found the tutorials %q: %v", pages, err)
@@ -38,7 +40,7 @@ func TestTutorials(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			newTutorial(t).play(string(text))
+			attempts(t, watch, func(a *attempt) { newTutorial(a).play(string(text)) })
 		})
 	}
 }
@@ -62,7 +64,7 @@ func TestTutorialsAreCompared(t *testing.T) {
 }
 
 type tutorial struct {
-	*testing.T
+	*attempt
 	checkout  string            // of this repository
 	dir       string            // in which the next command runs
 	env       []string          // of each command
@@ -91,7 +93,7 @@ func (w *terminal) text() string {
 }
 
 // newTutorial has the command in PATH, and this checkout in place of ~/batuta.
-func newTutorial(t *testing.T) *tutorial {
+func newTutorial(t *attempt) *tutorial {
 	t.Helper()
 	home, bin := t.TempDir(), t.TempDir()
 	self, err := os.Executable()
@@ -102,7 +104,7 @@ func newTutorial(t *testing.T) *tutorial {
 			t.Fatal(err)
 		}
 	}
-	p := &tutorial{T: t, checkout: root, dir: home, ports: map[string]string{}, terminals: map[string]*terminal{}}
+	p := &tutorial{attempt: t, checkout: root, dir: home, ports: map[string]string{}, terminals: map[string]*terminal{}}
 	t.Cleanup(func() {
 		for name, w := range p.terminals {
 			if t.Failed() {
@@ -171,7 +173,10 @@ func (p *tutorial) shell(ctx context.Context, script string) *exec.Cmd {
 	return cmd
 }
 
-const shownWithin = 3 * time.Minute // the lab compiles its page: half a minute of two idle cores, which other tests share
+const (
+	shownWithin  = 3 * time.Minute // the lab compiles its page: half a minute of two idle cores, which other tests share
+	agreedWithin = time.Minute     // what an agent is asked for; none comes if the machine stalled before an earlier command
+)
 
 var asks = regexp.MustCompile(`^(batuta (status|leader|explain|members)|curl|cat)\b`)
 
@@ -181,7 +186,7 @@ func (p *tutorial) inForeground(block string) {
 	p.Helper()
 	command, shown := cutCommand(block)
 	where := filepath.Join(p.TempDir(), "pwd")
-	for end := time.Now().Add(shownWithin); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(agreedWithin); ; time.Sleep(50 * time.Millisecond) {
 		cmd := p.shell(p.Context(), command+"\ncode=$?\npwd >"+where+"\nexit $code\n")
 		printed, err := cmd.CombinedOutput()
 		missing := unmatched(strings.Split(shown, "\n"), string(printed))

@@ -94,7 +94,7 @@ func Work(self, args []string) {
 
 // Factory receives the reports of the workers that a test has run.
 type Factory struct {
-	T      *testing.T
+	T      testing.TB
 	listen net.Listener
 	hired  chan *Worker
 }
@@ -110,7 +110,7 @@ type Worker struct {
 }
 
 // NewFactory opens a Factory for the time of a test.
-func NewFactory(t *testing.T) *Factory {
+func NewFactory(t testing.TB) *Factory {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
