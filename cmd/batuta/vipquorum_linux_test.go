@@ -91,19 +91,17 @@ func haveAddress(t *testing.T, machines []*netlink.Handle, want netip.Addr) (lis
 	return list
 }
 
-// signal signals the process of batuta on machine i that runs a subcommand.
+// signal signals the process of batuta on machine i that runs a subcommand. A member that lost leadership after a stall
+// of the machine starts one when it leads again.
 func (l *lan) signal(i int, subcommand string, s syscall.Signal) {
 	l.t.Helper()
-	for _, pid := range l.all(i) {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if words := strings.Split(string(line), "\x00"); len(words) > 1 && words[1] == subcommand {
-			if err := syscall.Kill(pid, s); err != nil {
-				l.t.Fatal(err)
-			}
-			return
-		}
-	}
-	l.t.Fatalf("machine %d runs no %s", i, subcommand)
+	l.look(fmt.Sprintf("machine %d runs %s", i, subcommand), func() bool {
+		return slices.ContainsFunc(l.all(i), func(pid int) bool {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			words := strings.Split(string(line), "\x00")
+			return len(words) > 1 && words[1] == subcommand && syscall.Kill(pid, s) == nil
+		})
+	})
 }
 
 // Under quorum one machine at a time has the address, whatever process of it is killed or stuck.
