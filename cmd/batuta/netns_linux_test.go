@@ -295,6 +295,7 @@ func (l *lan) note(line childLine) {
 	l.t.Helper()
 	if line.end {
 		l.ends[line.process] = true
+		l.t.Logf("a process of member %s has ended: %s", line.member.id, line.process.lastWords())
 		if line.member.process == line.process {
 			line.member.process = nil
 		}
@@ -350,8 +351,9 @@ func (l *lan) disturbances(ms []*member) (seen []string) {
 	return seen
 }
 
-// stall is the machine's longest since the last mark.
-func (l *lan) stall() time.Duration { return l.watch.Longest(l.since, time.Now()) }
+// stall is the machine's longest since the last mark, or shortly before: a member that stalled may report its loss only
+// after the mark.
+func (l *lan) stall() time.Duration { return l.watch.Longest(l.since.Add(-defaults.T()), time.Now()) }
 
 // once fails the test unless m has lost its own lead once since the last mark, or
 // oftener on a machine that stalled.

@@ -95,12 +95,15 @@ func haveAddress(t *testing.T, machines []*netlink.Handle, want netip.Addr) (lis
 // of the machine starts one when it leads again.
 func (l *lan) signal(i int, subcommand string, s syscall.Signal) {
 	l.t.Helper()
-	l.look(fmt.Sprintf("machine %d runs %s", i, subcommand), func() bool {
-		return slices.ContainsFunc(l.all(i), func(pid int) bool {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			words := strings.Split(string(line), "\x00")
-			return len(words) > 1 && words[1] == subcommand && syscall.Kill(pid, s) == nil
-		})
+	l.look(fmt.Sprintf("machine %d runs %s", i, subcommand), func() bool { return l.signaled(i, subcommand, s) })
+}
+
+// signaled reports whether there was such a process, which it has signaled.
+func (l *lan) signaled(i int, subcommand string, s syscall.Signal) bool {
+	return slices.ContainsFunc(l.all(i), func(pid int) bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		words := strings.Split(string(line), "\x00")
+		return len(words) > 1 && words[1] == subcommand && syscall.Kill(pid, s) == nil
 	})
 }
 
@@ -138,10 +141,12 @@ func TestAFloatingAddressOfAQuorum(t *testing.T) {
 	holds("it tries again", 3)
 	l.find("3").process.cmd.Process.Signal(syscall.SIGSTOP)
 	holds("the agent is frozen", 2)
-	l.find("3").process.cmd.Process.Signal(syscall.SIGCONT)
-	holds("it goes on", 3)
-	l.find("3").process.cmd.Process.Signal(syscall.SIGSTOP) // or it would remove the address
-	l.signal(3, "hold-address", syscall.SIGKILL)
+	for killed := false; !killed; { // a stall of the machine may have just ended that process
+		l.find("3").process.cmd.Process.Signal(syscall.SIGCONT)
+		holds("it goes on", 3)
+		l.find("3").process.cmd.Process.Signal(syscall.SIGSTOP) // or it would remove the address
+		killed = l.signaled(3, "hold-address", syscall.SIGKILL)
+	}
 	l.find("3").process.cmd.Process.Kill()
 	holds("kill -9 of the agent and of hold-address", 2)
 	if looked := end(); looked < 100 && !t.Failed() {
