@@ -3,7 +3,6 @@ package named
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -112,8 +111,8 @@ func TestFewWordsSayTheSame(t *testing.T) {
 
 		c = upset(t, seed)
 		m := c.members["1"]
-		for name := range m.c.spent { // what has been told as resigned is forgotten
-			m.c.dirty[name] = slices.ContainsFunc(f.Claims, func(cl claim) bool { return cl.Name == name && cl.Resigned })
+		for _, cl := range f.Claims { // what has been told as resigned is forgotten
+			m.c.dirty[cl.Name] = cl.Resigned
 		}
 		m.c.reported--
 		m.c.reportAll()

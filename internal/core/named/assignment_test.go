@@ -248,8 +248,8 @@ func TestWithdrawAndResign(t *testing.T) {
 	m.do(m.c.Withdraw(c.now, "x"))
 	c.run(time.Second)
 	for _, id := range c.ids {
-		if m := c.members[id]; len(m.c.names)+len(m.c.spent) != 0 {
-			t.Errorf("%s keeps %v, %v of a name that nobody stands for", id, m.c.names, m.c.spent)
+		if m := c.members[id]; len(m.c.names) != 0 {
+			t.Errorf("%s keeps %v of a name that nobody stands for", id, m.c.names)
 		}
 	}
 	if n := len(c.members["3"].c.office.contests.byName); n != 0 {

@@ -28,7 +28,7 @@ func (m *member) handle(f *frame) {
 		m.assigned(f)
 	case opRelease:
 		for _, s := range f.Seats {
-			if h := m.holds[s.Name]; h != nil && h.seat == s.Seat && h.epoch == s.Epoch {
+			if h := m.heldAs(s); h != nil {
 				m.lose(s.Name, h, election.CauseResigned)
 			}
 		}
@@ -95,7 +95,6 @@ func (m *member) learnAll(seats []Seat) {
 	m.changes = slices.Grow(m.changes, len(seats)) // at once: its growth would be garbage in the middle of a failover
 	for _, s := range seats {
 		m.learn(s)
-		m.unspend(s)
 	}
 }
 
@@ -120,17 +119,6 @@ func (m *member) learn(s Seat) {
 	m.show(e, s.Cause)
 }
 
-// unspend forgets a resignation when a seat of that name is dropped, or is not this member's, unless another of its
-// seats is: the coordinator may then have yet to receive the resignation.
-func (m *member) unspend(by Seat) {
-	if _, ok := m.spent[by.Name]; !ok || !by.Gone && (by.Leader == m.self || m.holds[by.Name] != nil) {
-		return
-	}
-	if !slices.ContainsFunc(m.names[by.Name], func(e *entry) bool { return e.Leader == m.self }) {
-		delete(m.spent, by.Name)
-	}
-}
-
 // offers looks at all that this member was assigned and does not lead.
 func (m *member) offers() {
 	for _, e := range m.ordered() {
@@ -141,34 +129,29 @@ func (m *member) offers() {
 	}
 }
 
-// offered takes a name that was assigned to this member, or declines it. An epoch that was shown, and is not held now,
-// has ended: a report that was late may have it assigned again after the seat was dropped.
+// offered takes a seat that was assigned to this member, or declines it. An epoch that it has seen before, and does
+// not hold now, has ended: the coordinator has yet to receive that, or has it from a report that was late.
 func (m *member) offered(e *entry) {
-	s, h := e.Seat, m.holds[e.Name]
-	_, stands := m.campaigns[s.Name]
-	switch {
-	case h != nil && h.seat == s.Seat && h.epoch == s.Epoch:
-	case m.spent[s.Name] >= s.Epoch:
-		m.touch(s.Name) // the coordinator has yet to receive that
-	case h != nil || !stands || !m.fit || !m.now.Before(m.until) || e.top == s.Epoch:
-		m.spend(s.Name, s.Epoch, false)
-	default:
-		m.holds[s.Name] = &hold{seat: s.Seat, epoch: s.Epoch}
+	if !m.lacks(e) {
+		return
+	}
+	_, stands := m.campaigns[e.Name]
+	if e.Epoch <= e.top || m.holds[e.Name] != nil || !stands || !m.fit || !m.now.Before(m.until) {
+		m.touch(e.Name)
+	} else {
+		m.holds[e.Name] = &hold{seat: e.Seat.Seat, epoch: e.Epoch}
 		m.leading++
 	}
+	e.top = max(e.top, e.Epoch)
 }
 
 // show notifies watchers if what they see of a seat has changed.
 func (m *member) show(e *entry, cause election.Cause) {
 	now := e.token()
-	if e.Leader == m.self {
-		if h := m.holds[e.Name]; h == nil || h.over || h.seat != e.Seat.Seat || h.epoch != e.Epoch {
-			now = election.Token{}
-		}
-	}
-	if !m.sees {
+	if !m.sees || e.Leader == m.self && !m.leads(e.Seat) {
 		now = election.Token{}
-	} else if now.Epoch < e.top {
+	}
+	if m.sees && now.Epoch < e.top {
 		now = election.Token{} // its epoch is about to be raised:
 		m.touch(e.Name)        // the coordinator is to learn of the higher epoch
 	}

@@ -15,8 +15,7 @@ type member struct {
 	table
 	campaigns map[string]Candidacy
 	holds     map[string]*hold
-	leading   int               // of holds, how many are not over
-	spent     map[string]uint64 // the last epoch of a name that it has given up, while the coordinator may not know
+	leading   int // of holds, how many are not over
 
 	until    time.Time       // when its leads end
 	vouch    int64           // the last stamp that was echoed
@@ -33,7 +32,7 @@ type member struct {
 }
 
 func newMember(g *ground) *member {
-	return &member{ground: g, table: newTable(), campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
+	return &member{ground: g, table: newTable(), campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
 }
 
 // hold is a name that this member leads, or led and still works for.
@@ -130,15 +129,26 @@ func (m *member) lose(name string, h *hold, cause election.Cause) {
 // gaveUp: nothing of a lead runs any more.
 func (m *member) gaveUp(name string, h *hold) {
 	delete(m.holds, name)
-	m.spend(name, h.epoch, h.resigns)
-}
-
-// spend remembers an epoch under which this member does not lead any more.
-func (m *member) spend(name string, epoch uint64, resigned bool) {
-	m.spent[name] = max(m.spent[name], epoch)
-	m.dirty[name] = m.dirty[name] || resigned
+	m.dirty[name] = m.dirty[name] || h.resigns
 	m.flushSoon()
 }
+
+// heldAs returns what this member holds of a seat under its epoch; nil: nothing.
+func (m *member) heldAs(s Seat) *hold {
+	if h := m.holds[s.Name]; h != nil && h.seat == s.Seat && h.epoch == s.Epoch {
+		return h
+	}
+	return nil
+}
+
+// leads reports whether this member leads a seat under its epoch.
+func (m *member) leads(s Seat) bool {
+	h := m.heldAs(s)
+	return h != nil && !h.over
+}
+
+// lacks reports whether a seat is assigned to this member, which does not hold it.
+func (m *member) lacks(e *entry) bool { return e.Leader == m.self && m.heldAs(e.Seat) == nil }
 
 // vouched takes in an echo: what this member leads lasts from when that stamp left.
 func (m *member) vouched(echo int64) {
@@ -176,7 +186,12 @@ func (m *member) checkFit() (changed bool) {
 
 // claimOf returns what this member reports of a name.
 func (m *member) claimOf(name string) claim {
-	cl := claim{Name: name, Done: m.spent[name], Last: m.lastEpoch(name), Resigned: m.dirty[name]}
+	cl := claim{Name: name, Last: m.lastEpoch(name), Resigned: m.dirty[name]}
+	for _, e := range m.names[name] {
+		if m.lacks(e) {
+			cl.Done = max(cl.Done, e.Epoch)
+		}
+	}
 	if can, ok := m.campaigns[name]; ok {
 		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
 	}
@@ -190,11 +205,10 @@ func (m *member) claimOf(name string) claim {
 func (m *member) claimsOf(names map[string]bool) []claim {
 	sorted := slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
 	if names == nil {
-		sorted = slices.AppendSeq(make([]string, 0, len(m.campaigns)+len(m.holds)+len(m.spent)), maps.Keys(m.campaigns))
+		sorted = slices.AppendSeq(make([]string, 0, len(m.campaigns)+len(m.holds)), maps.Keys(m.campaigns))
 		sorted = slices.AppendSeq(sorted, maps.Keys(m.holds))
-		sorted = slices.AppendSeq(sorted, maps.Keys(m.spent))
 		for _, e := range m.ordered() {
-			if e.top > e.Epoch {
+			if e.top > e.Epoch || m.lacks(e) {
 				sorted = append(sorted, e.Name)
 			}
 		}
@@ -254,7 +268,7 @@ func (m *member) ask() {
 // informClosed informs all members when this process closes and leads nothing any more: it may end
 // before there is a coordinator that it could report that to.
 func (m *member) informClosed() {
-	if !m.closes || !m.leased || len(m.holds) > 0 || len(m.spent) == 0 {
+	if !m.closes || !m.leased || len(m.holds) > 0 || len(m.names) == 0 {
 		return
 	}
 	m.closes = false
@@ -324,7 +338,7 @@ func (m *member) unlike(like Candidacy) map[string]bool {
 		if stands && e.Seat.Seat == 0 {
 			stood++
 		}
-		holds := e.Leader == m.self && m.holdsAs(e)
+		holds := e.Leader == m.self && m.leads(e.Seat)
 		if holds {
 			held++
 		}
@@ -346,14 +360,5 @@ func (m *member) unlike(like Candidacy) map[string]bool {
 			}
 		}
 	}
-	for name := range m.spent {
-		names[name] = true
-	}
 	return names
-}
-
-// holdsAs reports whether this member leads what it was assigned.
-func (m *member) holdsAs(e *entry) bool {
-	h := m.holds[e.Name]
-	return h != nil && !h.over && h.seat == e.Seat.Seat && h.epoch == e.Epoch
 }

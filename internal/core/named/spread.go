@@ -99,7 +99,7 @@ func (o *office) askRelease(k *contest, s *seat) {
 		o.flushSoon()
 		return
 	}
-	if h := o.holds[k.name]; h != nil && h.seat == s.index && h.epoch == s.epoch {
+	if h := o.heldAs(at); h != nil {
 		o.lose(k.name, h, election.CauseResigned)
 	}
 }

@@ -27,7 +27,7 @@ type table struct {
 type entry struct {
 	Seat
 	shown election.Token
-	top   uint64 // the highest epoch ever shown
+	top   uint64 // the highest epoch ever shown, or assigned to this member
 }
 
 // tops are the highest epochs ever shown of seats.

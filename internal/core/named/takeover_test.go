@@ -101,7 +101,6 @@ func TestAProcessThatClosedIsNotWaitedFor(t *testing.T) {
 		c.run(10 * time.Millisecond)
 		m := c.members["1"]
 		m.standing, m.works["a"] = election.IneligibleClosing, true
-		m.c.spent["b"] = 1 // it led that before
 		m.step(election.Event{Kind: election.Closing})
 		c.run(10 * time.Millisecond)
 		if stops {
