@@ -22,7 +22,7 @@ func (m *member) handle(f *frame) {
 			return
 		}
 		m.welcome()
-		m.table.of, m.version = m.view, f.Version
+		m.version = f.Version
 		m.offers()
 	case opAssign:
 		m.assigned(f)
@@ -45,7 +45,7 @@ func (m *member) welcome() { m.welcomed, m.retryAt, m.retries = true, time.Time{
 // assigned takes in assignments: those that have changed, or all.
 func (m *member) assigned(f *frame) {
 	if !f.Whole {
-		if !m.welcomed || !same(m.table.of, m.view) || f.Base != m.version {
+		if !m.welcomed || f.Base != m.version {
 			if m.welcomed && f.Version > m.version {
 				m.ask()
 			}
@@ -66,7 +66,7 @@ func (m *member) assigned(f *frame) {
 	m.welcome()
 	m.install(f.Seats)
 	m.drain(f.Drained, f.Forced)
-	m.table.of, m.version, m.askedAt = m.view, f.Version, 0
+	m.version, m.askedAt = f.Version, 0
 	m.offers()
 }
 

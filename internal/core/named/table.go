@@ -14,10 +14,9 @@ type table struct {
 	gone    map[string]tops      // of seats that are gone, by name; at most MaxElections names
 	digest  uint64
 	version uint64
-	order   []*entry       // by name and seat; see ordered
-	stale   bool           // order is to be made again
-	sees    bool           // what it has is shown; see look
-	of      election.Token // the coordinator that counts version
+	order   []*entry // by name and seat; see ordered
+	stale   bool     // order is to be made again
+	sees    bool     // what it has is shown; see look
 
 	whole   parcel // all assignments, on their way here
 	askedAt int64  // when all was last asked for; 0: it is not

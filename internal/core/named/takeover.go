@@ -14,7 +14,7 @@ import (
 func newOffice(m *member, last *former, t election.Token) *office {
 	o := &office{member: m, former: last, token: t, since: m.now, me: &peer{id: m.self, incarnation: m.incarnation}, peers: map[election.ID]*peer{}, releases: map[election.ID][]Seat{}}
 	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
-	m.version, m.table.of = 1, t
+	m.version = 1
 	m.welcome()
 	for _, v := range m.Members() {
 		if v.ID != m.self {
