@@ -126,11 +126,7 @@ func (o *office) raised(seats []Seat) {
 // raise gives the leaders of seats for which a higher epoch is known the epoch after that.
 func (o *office) raise(k *contest) {
 	for _, s := range k.seats {
-		top := s.top
-		if k.want == 1 && s.index == 0 {
-			top = k.last
-		}
-		if !s.expected && s.leader != election.None && top > s.epoch {
+		if !s.expected && s.leader != election.None && s.top > s.epoch {
 			s.to = s.leader
 			o.release(k, s, "a higher epoch is known than its leader's") // of a different side of a partition, or of a cluster that began again
 		}

@@ -360,5 +360,10 @@ func (m *member) unlike(like Candidacy) map[string]bool {
 			}
 		}
 	}
+	for name := range m.gone {
+		if m.names[name] != nil {
+			names[name] = true // it may have a higher epoch
+		}
+	}
 	return names
 }

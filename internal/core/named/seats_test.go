@@ -56,3 +56,23 @@ func TestSeatsHaveHashesOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// The leader of a seat that stays goes on, under its token, when its name gets fewer seats.
+func TestFewerSeatsInterruptNoLeader(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.campaign("b", Candidacy{Seats: 3}, "1", "2", "3")
+	c.run(time.Second)
+	m := c.members["3"]
+	was, seat := m.c.Leads("b")
+	if seat != 0 || !was.Defined() {
+		t.Fatalf("3 leads seat %d as %v, want seat 0", seat, was)
+	}
+	c.campaign("b", Candidacy{Seats: 1}, "1", "2", "3")
+	c.run(2 * time.Second)
+	if is, _ := m.c.Leads("b"); is != was {
+		t.Errorf("of three seats one stays: its leader leads as %v, want %v", is, was)
+	}
+	if leads, _ := c.members["1"].c.Leads("b"); leads.Defined() {
+		t.Errorf("1 leads as %v, want no lead", leads)
+	}
+}
