@@ -61,7 +61,7 @@ func (o *office) reported(p *peer, f *frame) {
 		o.takes(p, f)
 		return
 	}
-	switch f, _ = p.report.add(f); {
+	switch f = p.report.add(f); {
 	case f == nil:
 	case f.Op == opAlike && (f.Alike == nil || f.Digest != o.digest):
 		o.ask(p) // its report is about different assignments

@@ -177,20 +177,20 @@ type parcel struct {
 
 // add takes in a part, and returns the whole frame with the last of them. Of two frames that were
 // sent, parts of each may be lost: a part of another frame, or out of turn, does not fit.
-func (p *parcel) add(f *frame) (whole *frame, fits bool) {
+func (p *parcel) add(f *frame) (whole *frame) {
 	switch {
 	case f.Part == 0:
 		p.all, p.next = f, 0
 	case p.all == nil || f.Part != p.next || f.Version != p.all.Version || f.Incarnation != p.all.Incarnation:
-		return nil, false
+		return nil
 	default:
 		p.all.Seats, p.all.Claims, p.all.Raise = append(p.all.Seats, f.Seats...), append(p.all.Claims, f.Claims...), append(p.all.Raise, f.Raise...)
 	}
 	if p.next++; p.next < f.Parts {
-		return nil, true
+		return nil
 	}
 	whole, p.all = p.all, nil
-	return whole, true
+	return whole
 }
 
 func claimSize(c claim) int { return len(c.Name) + 48 }

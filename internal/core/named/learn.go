@@ -56,11 +56,7 @@ func (m *member) assigned(f *frame) {
 		m.version = f.Version
 		return
 	}
-	f, fits := m.whole.add(f)
-	if !fits {
-		m.whole = parcel{}
-	}
-	if f == nil {
+	if f = m.whole.add(f); f == nil {
 		return
 	}
 	m.welcome()
