@@ -46,10 +46,7 @@ func (m *member) welcome() { m.welcomed, m.retryAt, m.retries = true, time.Time{
 func (m *member) assigned(f *frame) {
 	if !f.Whole {
 		if !m.welcomed || f.Base != m.version {
-			if m.welcomed && f.Version > m.version {
-				m.ask()
-			}
-			return
+			return // if it has missed some, it asks by the next heartbeat
 		}
 		m.learnAll(f.Seats)
 		m.drain(f.Drained, f.Forced)
