@@ -240,8 +240,6 @@ func (o *office) keeps(k *contest, id election.ID, cl claim) {
 		s.epoch, s.expected, s.cause = cl.Epoch, false, election.CauseSuperseded
 		o.seatAt(k, s, id)
 		o.changes(k, s)
-	case !cl.Over:
-		o.changes(k, s) // it learns of the higher epoch
 	}
 }
 

@@ -75,7 +75,7 @@ type claim struct {
 	Seats    int
 	Seat     int    // that it holds
 	Epoch    uint64 // under which it does; 0: it holds none
-	Over     bool   // its lead has ended, and its work has still to stop
+	Over     bool   // its lead has ended, and its work has still to stop; for coordinators of earlier versions
 	Done     uint64 // the last epoch that it has given up
 	Last     uint64 // the highest that it knows of
 	Resigned bool   // it gave that up of its own will, and stays a candidate
