@@ -75,7 +75,7 @@ func (o *office) reportedAll(p *peer, f *frame) {
 		o.free(p, "another process has its place", election.CauseCrashed) // what the earlier process led is over
 	}
 	p.incarnation, p.version, p.reported, p.down, p.over = f.Incarnation, f.Version, true, false, time.Time{}
-	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
+	p.wants, p.has, p.differs = true, f.Digest, false
 	o.mentions(f.Claims)
 	if f.Op == opAlike {
 		o.takesAlike(p, *f.Alike)

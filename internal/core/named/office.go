@@ -50,7 +50,6 @@ type peer struct {
 	has         uint64    // unless the digest of what it has, which this is,
 	differs     bool      // matches; differs: it has reported that it does not
 	silent      bool      // nothing was received for so long that all it led is over
-	known       bool      // it has reported everything in this coordinator's time
 	names       int       // of which it is a candidate
 	leads       int       // seats that it leads
 	load        int       // what those cost it, and what it is meant to lead
@@ -192,9 +191,6 @@ func (o *office) stateOf(id election.ID, s election.MemberState) {
 	p := o.peerOf(id)
 	switch {
 	case s == election.StateUp:
-		if p.known && !p.reported {
-			o.ask(p)
-		}
 		o.reconsider(p)
 	case s == election.StateDown && !o.leased:
 		p.down, p.reported, p.able = true, false, false
