@@ -181,9 +181,9 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		o.release(k, s, "it has fewer seats")
 		return
 	}
-	others := o.contests.candidates(k, nil)
+	to := leastLoaded(o.contests.candidates(k, nil))
 	if o.isDrained(s.leader) {
-		if to := leastLoaded(others); to != nil || o.drained[s.leader] {
+		if to != nil || o.drained[s.leader] {
 			o.move(k, s, to, "its leader is drained")
 		}
 		return
@@ -192,7 +192,6 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 	if s.pinned || leader == nil || !leader.stands {
 		return
 	}
-	to := leastLoaded(others)
 	switch {
 	case to == nil:
 	case to.prefer && !leader.prefer:
