@@ -136,7 +136,10 @@ func (b *benchCluster) check() error {
 
 // open makes the cluster; none of it runs yet.
 func (b *benchCluster) open() (err error) {
-	flags := []string{"--algorithm", b.algorithm, "--profile", b.profile, "--secret-file", b.secretFile}
+	flags := []string{"--algorithm", b.algorithm, "--profile", b.profile}
+	if b.secretFile != "" {
+		flags = append(flags, "--secret-file", b.secretFile)
+	}
 	if b.algorithm == "quorum" {
 		flags = append(flags, "--takeover", b.quorum.takeover)
 	}
