@@ -225,6 +225,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 func (c *Core) dueAll() {
 	if turned, ends := c.pause.Turned(c.now); turned && ends.IsZero() {
 		c.note("resumes", c.cfg.Self.ID, c.view, "the pause has ended")
+		c.endUnhealthy()
 		c.standAgain()
 		c.pursueAt = c.now // all peers receive it
 	} else if turned {
@@ -281,11 +282,16 @@ func (c *Core) setHealth(on bool) {
 		return
 	}
 	c.healthy, c.resort = on, false
-	switch {
-	case !on && c.term() != 0 && !c.pause.On(c.now): // otherwise when the pause ends: see preempt
-		c.leave(0, "it is unhealthy")
-	case on:
+	c.endUnhealthy()
+	if on {
 		c.standAgain()
+	}
+}
+
+// endUnhealthy ends the leadership of an unhealthy member; during a pause, when that ends.
+func (c *Core) endUnhealthy() {
+	if !c.healthy && !c.resort && c.term() != 0 && !c.pause.On(c.now) {
+		c.leave(0, "it is unhealthy")
 	}
 }
 
