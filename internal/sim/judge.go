@@ -93,8 +93,11 @@ func (w *judge) meet(a, b *process) bool {
 
 // lists reports whether either of two lists the other at its own address: neither a former one, nor
 // that of a second process.
-func (w *judge) lists(a, b *process) bool {
-	return w.listed(a, b.slot) == b || w.listed(b, a.slot) == a
+func (w *judge) lists(a, b *process) bool { return w.has(a, b) || w.has(b, a) }
+
+// has reports whether a lists b at b's own address.
+func (w *judge) has(a, b *process) bool {
+	return a.machine.Knows(b.rank.ID) && w.listed(a, b.slot) == b
 }
 
 // bars reports whether p, of a quorum, ignores q's messages.
@@ -129,7 +132,7 @@ func (w *judge) related(a, b *process) bool {
 // finds reports whether a has b on its list: at its own address, not at that of a second process,
 // and not only from a configuration while b has joined elsewhere.
 func (w *judge) finds(a, b *process) bool {
-	return a.machine.Knows(b.rank.ID) && w.listed(a, b.slot) == b && !w.astray(a, b)
+	return w.has(a, b) && !w.astray(a, b)
 }
 
 // goes reports whether a process yields to a member that it has removed, once its disk answers.
@@ -175,7 +178,7 @@ func (w *judge) astray(a, b *process) bool {
 func (w *judge) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
-			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.listed(p, q.slot) == q && w.astray(p, q) && !q.joins()
+			w.has(p, q) && !q.machine.Knows(p.rank.ID) && w.astray(p, q) && !q.joins()
 	})
 }
 
