@@ -259,6 +259,38 @@ func TestClaimsInVainAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
+// outrun is a line on which a faster candidate, which dies at once, wins each race for the record.
+type outrun struct{ *line }
+
+func (o outrun) Claim(ctx context.Context, seen, _ engines.Record) (engines.Record, error) {
+	if seen.Epoch > 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	o.memory.mu.Lock()
+	o.put(engines.Record{ID: "2", Process: "p", Epoch: o.number + 1, Lasts: engines.DefaultLease})
+	o.memory.mu.Unlock()
+	if seen.Epoch == 0 {
+		time.Sleep(2 * time.Millisecond) // this candidate reads the record before the refusal arrives
+	}
+	return engines.Record{}, engines.ErrTaken
+}
+
+// A candidate that loses two races, a lease apart, is not refused in vain.
+func TestLostRacesAreNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		e, err := engines.Start(t.Context(), outrun{&line{memory: newMemory()}}, engines.Config{ID: "1", StandAlways: true, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * engines.DefaultLease)
+		e.Close()
+		if text := out.String(); strings.Contains(text, "refuses") {
+			t.Errorf("the log has:\n%s", text)
+		}
+	})
+}
+
 // A candidate that can read the record, and not write it, reports why, and logs it once.
 func TestAClaimThatFailsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

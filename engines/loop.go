@@ -143,6 +143,7 @@ func (e *Election) advance() {
 		}
 	case e.eligible() && e.observer.free(e.awake()):
 		seen, mine := e.observer.seen, Record{ID: e.ID(), Address: e.cfg.Address, Process: e.process, Lasts: e.cfg.Lease}
+		e.trouble.claimed = e.observer.since
 		e.ask(callClaim, func(ctx context.Context) (Record, error) { return e.engine.Claim(ctx, seen, mine) })
 	}
 }

@@ -14,7 +14,8 @@ type trouble struct {
 	at     time.Time // of err
 	logged time.Time // when the last refusal was logged
 
-	free    time.Time // since when the record is as it was at the first claim in vain
+	claimed time.Time // since when the record was as the last claim expects it
+	free    time.Time // the same of the first claim in vain
 	refused time.Time // when that claim was refused
 }
 
@@ -23,9 +24,9 @@ var errVain = errors.New("the record is free, and the store refuses each claim o
 
 // vain returns [errVain] if claims of the same free record are refused for a lease. In a race for the record it
 // changes within that time.
-func (t *trouble) vain(since, now time.Time, lease time.Duration) error {
-	if !t.free.Equal(since) {
-		t.free, t.refused = since, now
+func (t *trouble) vain(now time.Time, lease time.Duration) error {
+	if !t.free.Equal(t.claimed) {
+		t.free, t.refused = t.claimed, now
 	}
 	if now.Sub(t.refused) < lease {
 		return nil
@@ -44,7 +45,7 @@ func (e *Election) note(what call, err error) {
 	}
 	t, now := &e.trouble, time.Now()
 	if errors.Is(err, ErrTaken) && what == callClaim {
-		err = t.vain(e.observer.since, now, e.cfg.Lease)
+		err = t.vain(now, e.cfg.Lease)
 	} else if errors.Is(err, ErrTaken) {
 		err = nil
 	} else if errors.Is(err, context.DeadlineExceeded) {
