@@ -270,8 +270,8 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
 		c.beats.ticks(m, c.now)
 		p := c.office.peers[to]
-		if p == nil || !c.office.confirms(p) || p.reported && p.names == 0 && len(c.names) == 0 && len(c.drained) == 0 {
-			return m // nothing is shared
+		if p == nil || !c.office.confirms(p) || p.reported && p.names == 0 && len(c.names) == 0 && c.version == 1 {
+			return m // nothing is shared, and nothing was
 		}
 		out := *m
 		out.Shares = &election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}

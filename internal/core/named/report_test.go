@@ -69,3 +69,39 @@ func TestAMemberThatStopsBeforeItsReportIsNotWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// What is lost of the last assignments is sent later by the heartbeats, also to a member that is a candidate of
+// no name: that the last name has ended, and that no member is drained.
+func TestTheLastAssignmentsThatAreLostAreSentLater(t *testing.T) {
+	c := newCluster(t, 3)
+	c.leadAll(1, "3")
+	c.campaign("b", Candidacy{}, "2", "3")
+	m, boss := c.members["1"], c.members["3"]
+	ask := func(do string) {
+		_, actions := boss.c.Request(c.now, Request{Do: do, Member: "2"})
+		boss.do(actions)
+		c.run(time.Second)
+	}
+	ask(DoDrain)
+	if len(m.c.names) != 1 || len(m.c.Drained()) != 1 {
+		t.Fatalf("1 has the names %v and the drained %v, want b and 2", m.c.names, m.c.Drained())
+	}
+	lost := 0
+	boss.loses = func(msg *election.Message) bool {
+		if msg.To == "1" && msg.Kind == election.Named {
+			lost++
+			return true
+		}
+		return false
+	}
+	for _, id := range []election.ID{"2", "3"} {
+		c.members[id].do(c.members[id].c.Withdraw(c.now, "b"))
+	}
+	c.run(10 * time.Millisecond)
+	ask(DoUndrain)
+	boss.loses = nil
+	c.run(time.Second)
+	if lost == 0 || len(m.c.names)+len(m.c.Drained()) != 0 {
+		t.Errorf("after %d lost messages 1 has the names %v and the drained %v, want none", lost, m.c.names, m.c.Drained())
+	}
+}
