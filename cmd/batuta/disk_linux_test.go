@@ -160,8 +160,7 @@ func refusedStart(t *testing.T, user *syscall.Credential, limits string, flags .
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), agreeWithin)
 	defer cancel()
-	// What the test's own parent has left open would count, too.
-	script := `exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; ulimit ${1:--n hard}; shift; exec -a batuta "$0" agent --id 1 --listen 127.0.0.1:0 --http 127.0.0.1:0 "$@"`
+	script := `ulimit ${1:--n hard}; shift; exec -a batuta "$0" agent --id 1 --listen 127.0.0.1:0 --http 127.0.0.1:0 "$@"`
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, os.Args[0], limits}, flags...)...)
 	cmd.SysProcAttr = hooks.ChildAttributes()
 	if user != nil { // it may not enter the directory of the test binary
