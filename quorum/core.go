@@ -226,7 +226,7 @@ func (c *Core) dueAll() {
 	if turned, ends := c.pause.Turned(c.now); turned && ends.IsZero() {
 		c.note("resumes", c.cfg.Self.ID, c.view, "the pause has ended")
 		c.standAgain()
-		c.endUnhealthy()   // after that: it is no candidate of last resort at once
+		c.endUnhealthy()
 		c.pursueAt = c.now // all peers receive it
 	} else if turned {
 		c.note("pauses", c.cfg.Self.ID, c.view, "for "+ends.Sub(c.now).Round(time.Millisecond).String())

@@ -55,16 +55,21 @@ func (c *voter) owesNoMore() {
 // leader at the same time might otherwise always ask in step.
 func (c *voter) awaitVotes() { c.askAfter(c.between(c.t / 150)) }
 
-// askAfter makes this member ask for votes after a while; the highest-ranked candidate asks first.
+// askAfter makes this member ask for votes after a while; the highest-ranked candidate asks first, and one
+// of last resort last. A pause ends at all members at about the same time.
 func (c *voter) askAfter(while time.Duration) {
 	if !c.eligible() {
 		return
 	}
 	turn := 0
+	if !c.healthy {
+		turn++
+	}
 	for i := range c.peers {
 		p := &c.peers[i]
 		gone := p.down || p.number == c.follows.from && c.Over(c.follows.term)
-		if p.rank.Above(c.cfg.Self) && !gone && c.roster.votes(p.number) && asks(p) {
+		first := p.rank.Above(c.cfg.Self) || !c.healthy
+		if first && !gone && c.roster.votes(p.number) && (asks(p) || p.aside == election.IneligiblePaused) {
 			turn++
 		}
 	}
