@@ -20,7 +20,7 @@ type trouble struct {
 }
 
 // errVain means that no claim succeeds, and that no candidate leads.
-var errVain = errors.New("the record is free, and the store refuses each claim of it: delete what is left of the record there, such as the metadata of an object that was deleted")
+var errVain = errors.New("the record is free, and the store refuses each claim of it: make sure that no candidate leads, and delete what is left of the record there, such as the metadata of an object that was deleted")
 
 // vain returns [errVain] if claims of the same free record are refused for a lease. In a race for the record it
 // changes within that time.
