@@ -222,12 +222,18 @@ func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
 		l.mu.Lock()
 		l.deny = nil
 		l.mu.Unlock()
-		leads(t, e)
-		e.Close()
-		if text := out.String(); strings.Count(text, "answers again") != 1 {
-			t.Errorf("the log has:\n%s", text)
-		}
+		leadsAndLogs(t, e, &out)
 	})
+}
+
+// leadsAndLogs waits until a candidate leads, and demands that it has logged once that its engine works.
+func leadsAndLogs(t *testing.T, e *engines.Election, out *bytes.Buffer) {
+	t.Helper()
+	leads(t, e)
+	e.Close()
+	if text := out.String(); strings.Count(text, "answers again") != 1 {
+		t.Errorf("the log has:\n%s", text)
+	}
 }
 
 // A store has lost a record in part: it reads as free, and each claim of it is refused. That is logged once a minute, and
@@ -251,11 +257,7 @@ func TestClaimsInVainAreLoggedOnceAMinute(t *testing.T) {
 		l.mu.Lock()
 		l.vain = false
 		l.mu.Unlock()
-		leads(t, e)
-		e.Close()
-		if text := out.String(); strings.Count(text, "answers again") != 1 {
-			t.Errorf("the log has:\n%s", text)
-		}
+		leadsAndLogs(t, e, &out)
 	})
 }
 

@@ -28,26 +28,35 @@ func TestAFrozenAgentIsNotToBeStarted(t *testing.T) {
 	}
 }
 
+// stuck is the client of an agent that stops in the middle of each answer, after begin.
+func stuck(t *testing.T, begin func(http.ResponseWriter)) *Client {
+	t.Helper()
+	hold := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		begin(w)
+		<-hold
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hold) })
+	c, err := NewClient(server.Listener.Addr().String(), Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // A user that ends a command during a call reads that, and not which context ended.
 func TestAnInterruptedCallIsReportedAsSuch(t *testing.T) {
 	for _, begins := range []bool{false, true} {
 		ctx, interrupt := context.WithCancelCause(t.Context())
-		hold := make(chan struct{})
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c := stuck(t, func(w http.ResponseWriter) {
 			if begins {
 				w.Write([]byte("{"))
 				w.(http.Flusher).Flush()
 			}
 			interrupt(errors.New("terminated signal received"))
-			<-hold
-		}))
-		defer server.Close()
-		defer close(hold)
-		c, err := NewClient(server.Listener.Addr().String(), Access{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := "interrupted before agent " + server.Listener.Addr().String() + " answered: terminated signal received"
+		})
+		want := "interrupted before agent " + c.addr + " answered: terminated signal received"
 		if err := c.Get(ctx, "/v1/leader", nil); err == nil || err.Error() != want {
 			t.Errorf("the answer begins: %v: %v; want %s", begins, err, want)
 		}
@@ -74,18 +83,10 @@ func TestAnAgentThatIsNotReachedInTimeIsNotFrozen(t *testing.T) {
 
 // An agent that is stopped in the middle of its answer does not block a command forever.
 func TestAHalfAnswerIsNotAwaitedForEver(t *testing.T) {
-	hold := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	c := stuck(t, func(w http.ResponseWriter) {
 		w.Write([]byte(`{"id":`))
 		w.(http.Flusher).Flush()
-		<-hold
-	}))
-	defer server.Close()
-	defer close(hold)
-	c, err := NewClient(server.Listener.Addr().String(), Access{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	for c.whole = 50 * time.Millisecond; ; c.whole *= 4 { // a stall of this machine may be longer
 		err := c.Get(t.Context(), "/v1/status", nil)
 		if err != nil && strings.Contains(err.Error(), "has answered in part") {

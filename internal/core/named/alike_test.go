@@ -111,7 +111,7 @@ func TestFewWordsSayTheSame(t *testing.T) {
 
 		c = upset(t, seed)
 		m := c.members["1"]
-		for _, cl := range f.Claims { // what has been told as resigned is forgotten
+		for _, cl := range f.Claims { // a report clears what it reports as resigned
 			m.c.dirty[cl.Name] = cl.Resigned
 		}
 		m.c.reported--
