@@ -423,6 +423,9 @@ func (w *judge) namedAgree(group []*process, coordinator *process) string {
 			return fmt.Sprintf("election counts differ: %s sees %d seats led, and %d are", p.rank.ID, len(p.sees), led)
 		}
 	}
+	if n := coordinator.assigned.Moving(); n > 0 { // each may be the reason of the next
+		return fmt.Sprintf("shares: %d seats are being handed over", n)
+	}
 	return evenly(contests, coordinator)
 }
 

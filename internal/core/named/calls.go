@@ -140,3 +140,11 @@ func (c *Core) uncoordinated() string {
 
 // Replies are those that the last step has brought.
 func (c *Core) Replies() []Reply { return c.replies }
+
+// Moving is how many seats this member, as the coordinator, has asked their leaders to release.
+func (c *Core) Moving() int {
+	if c.office == nil {
+		return 0
+	}
+	return c.office.moving
+}

@@ -106,6 +106,19 @@ func (k *contest) sits(id election.ID) bool {
 	return slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader == id })
 }
 
+// comingTo returns the seat of a name that is being handed over to a member; nil: there is none.
+func (k *contest) comingTo(id election.ID) *seat {
+	return k.seatIf(func(s *seat) bool { return !s.asked.IsZero() && s.to == id })
+}
+
+// seatIf returns the first seat with some property; nil: none has it.
+func (k *contest) seatIf(has func(*seat) bool) *seat {
+	if i := slices.IndexFunc(k.seats, has); i >= 0 {
+		return k.seats[i]
+	}
+	return nil
+}
+
 // best returns the candidate that should lead a seat next; nil: none can.
 func (all *contests) best(k *contest, s *seat) *candidate {
 	list := all.candidates(k, nil)

@@ -167,21 +167,18 @@ func (o *office) transfer(name string, to election.ID) string {
 		return fmt.Sprintf("member %s is drained: end that first", to)
 	case !o.fit(to):
 		return fmt.Sprintf("member %s cannot lead now", to)
+	case k.sits(to):
+		return ""
 	}
-	var least *seat
-	for _, s := range k.seats {
-		if s.leader == to {
-			return ""
-		}
-		if s.index < k.want && (least == nil || s.leader == election.None) {
-			least = s
-		}
+	s := k.comingTo(to)
+	if s == nil {
+		s = k.seatIf(func(s *seat) bool { return s.index < k.want && s.leader == election.None })
 	}
-	if least == nil {
-		least = k.seat(0)
+	if s == nil {
+		s = k.seat(0)
 	}
-	least.to, least.pin = to, true
-	o.release(k, least, "it is transferred to "+string(to))
+	s.to, s.pin = to, true
+	o.release(k, s, "it is transferred to "+string(to))
 	o.lookAt(k)
 	return ""
 }

@@ -76,3 +76,50 @@ func TestFewerSeatsInterruptNoLeader(t *testing.T) {
 		t.Errorf("1 leads as %v, want no lead", leads)
 	}
 }
+
+// Where a member is left for one of two seats whose leaders are drained, the other leader goes on.
+func TestADrainedLeaderGoesOnWhereNoMemberIsLeft(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.campaign("d", Candidacy{Seats: 2}, "1", "2")
+	c.run(time.Second)
+	c.campaign("d", Candidacy{Seats: 2}, "3")
+	c.run(time.Second)
+	c.members["1"].works["d"] = true
+	m := c.members["3"]
+	for _, id := range []election.ID{"1", "2"} {
+		_, actions := m.c.Request(c.now, Request{Do: DoDrain, Member: id})
+		m.do(actions)
+		c.run(50 * time.Millisecond)
+	}
+	c.members["1"].stops("d")
+	c.run(3 * time.Second)
+	if _, leads := m.leads["d"]; !leads || len(c.members["1"].leads)+len(c.members["2"].leads) != 1 {
+		t.Errorf("1 leads %v, 2 %v, 3 %v, want a seat of 3 and one of the others", c.members["1"].leads, c.members["2"].leads, m.leads)
+	}
+}
+
+// A transfer to a member to which a seat is being handed over waits for that one: no further leader
+// is interrupted.
+func TestATransferTakesTheSeatThatIsComing(t *testing.T) {
+	c := newLedCluster(t, 4, "4", 0)
+	c.campaign("d", Candidacy{Seats: 2}, "1", "2")
+	c.run(time.Second)
+	c.campaign("d", Candidacy{Seats: 2}, "3")
+	c.run(time.Second)
+	c.members["2"].works["d"] = true
+	was, _ := c.members["1"].c.Leads("d")
+	m := c.members["4"]
+	for _, r := range []Request{{Do: DoDrain, Member: "2"}, {Do: DoTransfer, Name: "d", Member: "3"}} {
+		_, actions := m.c.Request(c.now, r)
+		m.do(actions)
+		c.run(50 * time.Millisecond)
+	}
+	c.members["2"].stops("d")
+	c.run(time.Second)
+	if is, _ := c.members["1"].c.Leads("d"); is != was || !was.Defined() {
+		t.Errorf("1 leads as %v, and led as %v before what 2 gave up went to 3", is, was)
+	}
+	if leads, seat := c.members["3"].c.Leads("d"); !leads.Defined() || !m.c.Pinned("d", seat) {
+		t.Errorf("3 leads as %v; want a lead given by hand", leads)
+	}
+}

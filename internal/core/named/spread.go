@@ -181,7 +181,9 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		o.release(k, s, "it has fewer seats")
 		return
 	}
-	to := leastLoaded(o.contests.candidates(k, nil))
+	to := leastLoaded(slices.DeleteFunc(o.contests.candidates(k, nil), func(can *candidate) bool {
+		return k.comingTo(can.of.id) != nil // it can lead one
+	}))
 	if o.isDrained(s.leader) {
 		if to != nil || o.drained[s.leader] {
 			o.move(k, s, to, "its leader is drained")
