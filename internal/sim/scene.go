@@ -52,7 +52,11 @@ func (w *scene) record(r election.Record) {
 	if r.What == "sends" || r.What == "receives" {
 		return
 	}
-	w.log(trace.Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+	e := trace.Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why}
+	if slices.Contains(w.contested, r.Election) {
+		e.Named = r.Election
+	}
+	w.log(e)
 }
 
 func (w *scene) bySlot(id election.ID) *process {

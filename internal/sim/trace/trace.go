@@ -16,6 +16,7 @@ import (
 type Entry struct {
 	At      time.Duration
 	Member  election.ID
+	Named   string // the named election that it is about; "": none
 	What    string // an action of a Machine, see [election.Record], or a fault: "crashes", "freezes", …
 	Peer    election.ID
 	Token   election.Token
@@ -29,6 +30,7 @@ type Entry struct {
 //
 //	[1.402s] 1 suspects 3 epoch=1 (silent for 601ms)
 //	[2.000s] * 3 crashes
+//	[2.100s] 1 assigns 2 epoch=16777216 election=b (it is new)
 func (e Entry) String() string {
 	var b strings.Builder
 	b.WriteString("[" + scenario.Stamp(e.At) + "] ")
@@ -45,6 +47,9 @@ func (e Entry) String() string {
 	}
 	if e.Token.Epoch > 0 {
 		b.WriteString(" epoch=" + strconv.FormatUint(e.Token.Epoch, 10))
+	}
+	if e.Named != "" {
+		b.WriteString(" election=" + e.Named)
 	}
 	if e.Why != "" {
 		b.WriteString(" (" + e.Why + ")")

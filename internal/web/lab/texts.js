@@ -75,6 +75,7 @@ t.sentence = (e, short = false) => {
   let line = short ? what : `${m} ${what}`.trim()
   if (peer) line += ' ' + peer
   if (e.epoch && !['suspects', 'no longer suspects'].includes(e.what)) line += (lang === 'es' ? ', época ' : ' epoch ') + e.epoch
+  if (e.election) line += (lang === 'es' ? ', elección ' : ', election ') + e.election
   return line
 }
 

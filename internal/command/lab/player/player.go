@@ -80,6 +80,7 @@ type Event struct {
 	Peer   string  `json:"peer,omitempty"`
 	Epoch  uint64  `json:"epoch,omitempty"`
 	Leader string  `json:"leader,omitempty"`
+	Named  string  `json:"election,omitempty"` // the named election that it is about
 	Why    string  `json:"why,omitempty"`
 	Fault  bool    `json:"fault,omitempty"`
 	Cause  int     `json:"cause"` // the flight that arrived at that instant; -1: none
@@ -225,7 +226,7 @@ func (r *recorder) add(e *trace.Entry) {
 		m = -1
 	}
 	if e.Message == nil {
-		ev := Event{At: ms(e.At), Member: m, What: e.What, Peer: string(e.Peer), Epoch: e.Token.Epoch,
+		ev := Event{At: ms(e.At), Member: m, What: e.What, Peer: string(e.Peer), Epoch: e.Token.Epoch, Named: e.Named,
 			Leader: string(e.Token.Leader.ID), Why: e.Why, Fault: e.Fault, Cause: r.cause(m, e)}
 		if m < 0 {
 			ev.Who = string(e.Member)
