@@ -239,8 +239,8 @@ func (c *claimChecker) takesOver(w *scene, p, q *process) {
 	}
 	lead := &c.places[q.place]
 	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
-	if w.roster && !p.machine.Knows(q.rank.ID) {
-		return // it was removed, or has left
+	if w.roster && (!p.machine.Knows(q.rank.ID) || w.listed(p, q.slot) != q) {
+		return // it was removed, has left, or a second process of its id has its place on p's list
 	}
 	if !leads || c.places[p.place].held.Above(lead.held) {
 		return
