@@ -25,8 +25,8 @@ import (
 
 // ErrConfig is wrapped by every error that only a change of the configuration,
 // or of what it points at, can correct: a port in use, a damaged data directory. A disk
-// that is full, read-only, failing or not permitted, and a lack of open files, are no
-// such errors: the same configuration can work later.
+// that is full, read-only, failing or not permitted, a lack of open files, and an address that this machine does
+// not have yet, are no such errors: the same configuration can work later.
 var ErrConfig = errors.New("configuration")
 
 // configError is an error about the configuration; its text stands alone.

@@ -91,6 +91,14 @@ func TestABusyPortIsRefused(t *testing.T) {
 	}
 }
 
+// At boot a network may be configured after the service has started: a restart finds the address.
+func TestAnAddressThatThisMachineHasNotYetIsNoWrongConfiguration(t *testing.T) {
+	_, err := Start(t.Context(), Config{ID: "1", Listen: "192.0.2.1:0", Advertise: "192.0.2.1:7400", Algorithm: bully.New()})
+	if err == nil || errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "192.0.2.1:0") || !strings.Contains(err.Error(), "an address of this machine") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAGeneratedIDMustBeOfTheOthersKind(t *testing.T) {
 	_, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Algorithm: bully.New(),
 		Peers: []Peer{{ID: "2", Addr: "127.0.0.1:7402"}}})

@@ -126,7 +126,7 @@ func TestUnitsRunAsTheUserOfThePackage(t *testing.T) {
 
 func testUnit(t *testing.T, name string) {
 	text := read(t, "systemd/"+name+".service")
-	for _, want := range []string{"Type=notify", "KillMode=mixed", "RestartPreventExitStatus=2", "WantedBy=multi-user.target"} {
+	for _, want := range []string{"Type=notify", "KillMode=mixed", "RestartPreventExitStatus=2", "StartLimitIntervalSec=0", "WantedBy=multi-user.target"} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("the unit lacks %s", want)
 		}

@@ -82,7 +82,7 @@ func Failed(err error) bool {
 	if _, ok := errors.AsType[*failure](err); ok {
 		return true
 	}
-	codes := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE}
+	codes := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL}
 	return slices.ContainsFunc(codes, func(code error) bool { return errors.Is(err, code) })
 }
 
@@ -109,6 +109,8 @@ func Remedy(err error) error {
 		todo = "the data directory was removed: put it back, or restart the member; a quorum has to remove it first"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		todo = "raise the limit of open files"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		todo = "give an address of this machine, or wait until its network is configured"
 	default:
 		return err
 	}
