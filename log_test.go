@@ -2,6 +2,7 @@ package batuta
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -68,6 +69,40 @@ func TestLogLinesSayWhose(t *testing.T) {
 		for line := range strings.Lines(out.String()) {
 			if strings.Count(line, " id=2 cluster=payments") != 1 || strings.Count(line, " id=") != 1 {
 				t.Errorf("whose is it? %s", line)
+			}
+		}
+	})
+}
+
+// A step in the log has the keys and values of /v1/trace, and no key without a value: a store of logs in
+// JSON refuses a token that is a text in one line and an object in the next.
+func TestTheLogHasStepsAsTheTraceHas(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		var out bytes.Buffer
+		n := c.start("2", func(cfg *Config) {
+			cfg.Logger = slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		c.start("1")
+		c.agree("2")
+		n.Close()
+		for line := range strings.Lines(out.String()) {
+			var r map[string]any
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"election", "message", "peer", "token", "why"} {
+				if value, given := r[key]; given && (value == "" || value != fmt.Sprint(value)) {
+					t.Errorf("%s is %v:\n%s", key, value, line)
+				}
+			}
+			if r["level"] == "DEBUG" && r["msg"] != "metadata changed" && r["election"] == nil {
+				t.Errorf("of which election? %s", line)
+			}
+		}
+		for _, want := range []string{`"msg":"sends"`, `"message":"coordinator"`, `"token":"1:2"`, `"why":"it won the election"`} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %s in\n%s", want, out.String())
 			}
 		}
 	})

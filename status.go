@@ -343,7 +343,7 @@ func (n *Node) Reasons(after time.Time) (found []Record) {
 // record keeps and logs what the Machine did.
 func (n *Node) record(r Record) {
 	if n.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		n.cfg.Logger.Debug(r.What, "peer", r.Peer, "token", r.Token, "why", r.Why)
+		n.cfg.Logger.LogAttrs(context.Background(), slog.LevelDebug, r.What, logged(r)...)
 	}
 	r.At = time.Now() // the Machine's own time may have parted from the calendar's
 	n.trace.mu.Lock()
@@ -354,6 +354,21 @@ func (n *Node) record(r Record) {
 	}
 	n.trace.records[n.trace.next] = r
 	n.trace.next = (n.trace.next + 1) % traceSize
+}
+
+// logged has the keys and texts of /v1/trace, and no empty ones.
+func logged(r Record) (attrs []slog.Attr) {
+	kind := election.MessageKind("")
+	if r.Message != nil {
+		kind = r.Message.Kind
+	}
+	for _, a := range []slog.Attr{slog.String("election", r.Election), slog.String("message", string(kind)),
+		slog.String("peer", string(r.Peer)), slog.String("token", r.Token.String()), slog.String("why", r.Why)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	return attrs
 }
 
 // Standing is whether a member is a candidate, and if not, the reason.
