@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
@@ -104,6 +106,23 @@ func TestNoAgentIsTheSameFailureEverywhere(t *testing.T) {
 	if commands < 10 {
 		t.Errorf("only %d commands ask an agent", commands)
 	}
+}
+
+// A flag that takes one of a few words has them completed, not the names of files.
+func TestWordsOfFlagsAreCompleted(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			_, given := cmd.GetFlagCompletionFunc(f.Name)
+			if word := regexp.MustCompile("`(MODE|POLICY)`|, prefix-exact or ").MatchString(f.Usage); word && !given {
+				t.Errorf("%s --%s is completed by files", cmd.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRootCommand(cli.Env{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}))
 }
 
 // The shell completes what a flag may be, and who is a member.

@@ -48,7 +48,7 @@ func New(e cli.Env, cmd *cobra.Command, ask func(context.Context, *Command, *api
 	if strings.HasSuffix(cmd.Use, " ID") {
 		cmd.ValidArgsFunction = a.members
 	}
-	cli.JSONFlag(cmd, &a.json)
+	lines := cli.JSONFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.args = args
 		client, err := a.client()
@@ -57,6 +57,8 @@ func New(e cli.Env, cmd *cobra.Command, ask func(context.Context, *Command, *api
 		}
 		if a.terminal = cli.IsTerminal(a.Stdout); !a.json {
 			a.Stdout = shownWriter{cli.Paint(a.Stdout, a.terminal, e.Lookup)}
+		} else if *lines {
+			a.Stdout = linesWriter{a.Stdout}
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -108,6 +110,9 @@ func (a *Command) client() (*api.Client, error) {
 	if a.let, err = a.access.access(); err != nil {
 		return nil, err
 	}
+	if a.http == "off" {
+		return nil, cli.Usagef("the setting http is off: that agent has no API; name another one by --agent HOST:PORT")
+	}
 	client, err := api.NewClient(a.http, a.let)
 	if err != nil {
 		return nil, cli.Usagef("--agent: %w", err)
@@ -127,6 +132,23 @@ func (w shownWriter) Write(p []byte) (int, error) {
 	}
 	if _, err := io.WriteString(w.Writer, strings.Join(lines, "\n")); err != nil {
 		return 0, err
+	}
+	return len(p), nil
+}
+
+// linesWriter prints the entries of a list in JSON, one per line, and everything else as it is.
+type linesWriter struct{ io.Writer }
+
+// Write takes whole documents.
+func (w linesWriter) Write(p []byte) (int, error) {
+	var list []json.RawMessage
+	if json.Unmarshal(p, &list) != nil || list == nil {
+		return w.Writer.Write(p)
+	}
+	for _, entry := range list {
+		if _, err := fmt.Fprintf(w.Writer, "%s\n", entry); err != nil {
+			return 0, err
+		}
 	}
 	return len(p), nil
 }

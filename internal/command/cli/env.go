@@ -58,15 +58,18 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)
 }
 
-// JSONFlag adds --json, which turns an answer into JSON.
-func JSONFlag(cmd *cobra.Command, v *bool) {
+// JSONFlag adds --json, which turns an answer into JSON. The result is whether that is to be in lines.
+func JSONFlag(cmd *cobra.Command, v *bool) (lines *bool) {
+	lines = new(bool)
 	cmd.Flags().BoolVar(v, "json", false, "print JSON")
-	cmd.Flags().FuncP("output", "o", "print in `MODE` text, json or jsonl; --json is json", func(mode string) error {
-		if *v = mode == "json" || mode == "jsonl"; !*v && mode != "text" {
+	cmd.Flags().FuncP("output", "o", "print in `MODE` text, json or jsonl, a line for each entry of a list; --json is json", func(mode string) error {
+		*lines = mode == "jsonl"
+		if *v = mode == "json" || *lines; !*v && mode != "text" {
 			return errors.New("use text, json or jsonl")
 		}
 		return nil
 	})
+	return lines
 }
 
 // CheckElection refuses what cannot name an election; "" is the cluster's own.
