@@ -70,7 +70,10 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	case s.epoch == 0:
 		why = "it is new"
 	default:
-		why = "its last leader's time has ended: " + string(s.cause)
+		why = "its last leader's time has ended"
+		if s.cause != "" { // known to a coordinator that saw the end
+			why += ": " + string(s.cause)
+		}
 	}
 	o.noteName("assigns", k.name, id, next, why)
 	k.last, s.epoch = next, next
