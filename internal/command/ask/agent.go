@@ -136,7 +136,7 @@ func (w shownWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// linesWriter prints the entries of a list in JSON, one per line, and everything else as it is.
+// linesWriter prints each entry of a list in JSON in a line, and everything else as it is.
 type linesWriter struct{ io.Writer }
 
 // Write takes whole documents.
