@@ -163,7 +163,7 @@ func (m *Member) bind(conf *memberlist.Config) (err error) {
 		return fmt.Errorf("%w: listen %q: %w", ErrConfig, m.cfg.Listen, err)
 	}
 	if conf.Transport, err = listen(host, port); err != nil {
-		return fmt.Errorf("listen %s: %w; free the port or give another", m.cfg.Listen, err)
+		return fmt.Errorf("%w: listen: %w; give another address of this machine, or stop the process that uses this one", ErrConfig, err)
 	}
 	conf.BindPort = port
 	return nil

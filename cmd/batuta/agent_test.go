@@ -33,8 +33,13 @@ type lone struct {
 
 func startLone(t *testing.T, flags ...string) *lone {
 	t.Helper()
+	return startCommand(t, append([]string{"agent", "--id", "1", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, flags...)...)
+}
+
+func startCommand(t *testing.T, args ...string) *lone {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Args = append([]string{"batuta", "agent", "--id", "1", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, flags...)
+	cmd.Args = append([]string{"batuta"}, args...)
 	cmd.SysProcAttr = hooks.ChildAttributes()
 	a := &lone{cmd: cmd}
 	var err error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +25,7 @@ import (
 	"github.com/batuta-dev/batuta/cmd/batuta/internal/peeragent"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
@@ -496,7 +499,41 @@ func answering(body, kind string) http.Handler {
 	})
 }
 
+// An operator that rotates a secret reads in the log that it is in use.
+func TestASuperPeersAgentLogsThatItsFilesAreReloaded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, next := security.NewSecret(), security.NewSecret()
+	write(first + "\n")
+	a := startCommand(t, "superpeer", "agent", "--listen", "127.0.0.1:0", "--http", "off", "--secret-file", file)
+	at, _, _ := strings.Cut(said(t, bufio.NewScanner(a.stdout), "listens on"), " ")
+	if _, err := time.Parse(time.RFC3339Nano, at); err != nil || !strings.HasSuffix(at, "Z") {
+		t.Errorf("no terminal reads it, and an event has no date in UTC: %q", at)
+	}
+	stderr := bufio.NewScanner(a.stderr)
+	for _, step := range []struct{ file, want string }{
+		{"short\n", "reload failed"},
+		{first + "\n" + next + "\n", "files are reloaded"},
+	} {
+		write(step.file)
+		if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		said(t, stderr, step.want)
+	}
+}
+
 func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for want, args := range map[string]string{
 		"20 super peers × capacity 3 = 60 places for 980 others": "--capacity 3",
 		"fraction 2: want 1e-07 to 1":                            "--fraction 2",
@@ -512,6 +549,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 		"--http-token-file":                                      "--http-token-file /does/not/exist",
 		"other machines reach it; gi":                            "--http 0.0.0.0:0",
 		`takes no argument, and got "surplus"`:                   "surplus",
+		"address already in use; give another address": "--http off --listen " + taken.Addr().String(),
 	} {
 		code, out := runCommand(t, append([]string{"superpeer", "agent"}, strings.Fields(args)...)...)
 		if code != cli.Usage || !strings.Contains(out, want) || strings.Count(out, "\n") != 1 {

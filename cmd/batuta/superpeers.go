@@ -255,6 +255,8 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 		if s == syscall.SIGHUP {
 			if err := errors.Join(a.node.Reload(), a.tokens.Reload()); err != nil {
 				a.log.Error("reload failed in part: a file with an error is used as it was read before, but a line of --http-token-file with an error permits nothing; fix it and send SIGHUP again", "error", err)
+			} else {
+				a.log.Info("files are reloaded")
 			}
 		} else if s != syscall.SIGPIPE {
 			a.log.Info("this node leaves", "signal", s.String())
@@ -275,7 +277,8 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 }
 
 func (a *peerRun) print(ready peeragent.Line) {
-	write := peeragent.Line.WriteText
+	short := cli.IsTerminal(a.Stdout)
+	write := func(l peeragent.Line, w io.Writer) error { return l.WriteText(w, short) }
 	switch a.flags.output.Events {
 	case "off":
 		return
@@ -378,7 +381,8 @@ func newSuperpeerWatchCommand(e cli.Env) *cobra.Command {
 		Example: `  batuta superpeer watch
   batuta superpeer watch --agent 127.0.0.1:7701 --json | jq .home`,
 	}, func(ctx context.Context, a *ask.Command, c *api.Client) error {
-		return c.Watch(ctx, nil, ask.Each(a, func(l peeragent.Line) error { return l.WriteText(a.Stdout) }))
+		short := cli.IsTerminal(e.Stdout)
+		return c.Watch(ctx, nil, ask.Each(a, func(l peeragent.Line) error { return l.WriteText(a.Stdout, short) }))
 	})
 }
 

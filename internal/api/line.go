@@ -30,6 +30,14 @@ func (s Stamp) MarshalJSON() ([]byte, error) {
 	return s.UTC().AppendFormat(nil, `"`+stampLayout+`"`), nil
 }
 
+// Text is s for a user; short: the local time of day, for a terminal.
+func (s Stamp) Text(short bool) string {
+	if short {
+		return s.Local().Format("15:04:05.000000")
+	}
+	return s.UTC().Format(stampLayout)
+}
+
 // Serial is a number above 2^53, a string in JSON: many readers, jq and browsers
 // among them, keep numbers as float64 and would change it.
 type Serial uint64
@@ -176,11 +184,7 @@ func (t *Text) Write(l Line, w io.Writer) error {
 		}
 		t.metas[l.Member] = now
 	}
-	at := l.Time.UTC().Format(stampLayout)
-	if t.Short {
-		at = l.Time.Local().Format("15:04:05.000000")
-	}
-	_, err := fmt.Fprintf(w, "%s  %-8s  %s\n", at, election.Shown(l.Event), election.Shown(l.story()))
+	_, err := fmt.Fprintf(w, "%s  %-8s  %s\n", l.Time.Text(t.Short), election.Shown(l.Event), election.Shown(l.story()))
 	return err
 }
 

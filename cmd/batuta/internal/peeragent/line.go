@@ -86,9 +86,9 @@ func (l Line) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// WriteText prints l for a user.
-func (l Line) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s  %s\n", l.Time.Local().Format("15:04:05.000"), l.text())
+// WriteText prints l for a user; short: with the local time of day, for a terminal.
+func (l Line) WriteText(w io.Writer, short bool) error {
+	_, err := fmt.Fprintf(w, "%s  %s\n", l.Time.Text(short), l.text())
 	return err
 }
 

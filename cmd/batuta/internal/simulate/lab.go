@@ -82,7 +82,7 @@ func (c *labCommand) run(ctx context.Context) error {
 	if c.static == "" { // a busy port is reported before anything is built
 		var err error
 		if l, err = net.Listen("tcp", c.http); err != nil {
-			return cli.Usagef("--http: %w", err)
+			return cli.Usagef("--http: %w; choose a free port, or 0 for any", err)
 		}
 		defer l.Close()
 		level = gzip.BestSpeed // for a browser of this machine
