@@ -149,7 +149,10 @@ func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx 
 		}
 		seen[e.name] = true
 	}
-	if len(elections) == 0 {
+	switch {
+	case fn == nil:
+		return errNoWork
+	case len(elections) == 0:
 		return nil
 	}
 	within, stop := context.WithCancel(ctx)
@@ -536,7 +539,7 @@ const MaxPause = election.MaxPause
 // [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
 // it for the rest of the pause. A leader that is unhealthy keeps it, too.
 //
-// It returns when this member goes by it. If leadership moves meanwhile, the next leader is asked, too. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
+// It returns when this member goes by it, or the pause is over. If leadership moves meanwhile, the next leader is asked, too. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
 // a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
 // A pause is not on disk: it ends when every process that knows it has ended.
 func (n *Node) Pause(ctx context.Context, length time.Duration) error {
@@ -544,7 +547,7 @@ func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 		return config("pause of %v: give at most %v, or 0 to end a pause", length, MaxPause)
 	}
 	var asked Token
-	agreed := false
+	var agreed time.Time // zero: no leader has agreed
 	for first := true; ; first = false {
 		var view View
 		until, err := ask(ctx, &n.calls, func() (until time.Time) {
@@ -556,15 +559,19 @@ func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 			return until
 		})
 		switch {
-		case err != nil, length == 0 && until.IsZero(), agreed && !until.IsZero():
+		case err != nil, length == 0 && until.IsZero(), !agreed.IsZero() && !until.IsZero():
 			return err
+		case length > 0 && !agreed.IsZero() && time.Since(agreed) >= length: // over before it has arrived here
+			return nil
 		case first, view.Defined() && view.Token != asked: // a leader that ends may not have passed it on
 			asked = view.Token
 			answered, err := n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
 			if err != nil {
 				return err
 			}
-			agreed = agreed || answered
+			if answered && agreed.IsZero() {
+				agreed = time.Now()
+			}
 		default:
 			select {
 			case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat

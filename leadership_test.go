@@ -436,7 +436,8 @@ func TestLeadWithoutWorkIsRefusedAtOnce(t *testing.T) {
 		c.startAll()
 		c.agree("2")
 		n := c.nodes["1"]
-		for _, err := range []error{n.Lead(t.Context(), nil), n.Election("shard").Lead(t.Context(), nil)} {
+		each := n.LeadEach(t.Context(), []*Election{n.Election("shard")}, nil)
+		for _, err := range []error{n.Lead(t.Context(), nil), n.Election("shard").Lead(t.Context(), nil), each} {
 			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "give the work") {
 				t.Errorf("got %v", err)
 			}
@@ -470,5 +471,24 @@ func TestHeldIsValidByTheClock(t *testing.T) {
 			t.Errorf("%v is valid: %v, and then %v: %v", first.Token, first.Valid(), second.Token, second.Valid())
 		}
 		second.Release()
+	})
+}
+
+// A pause that is over before this member has received it ends the call, too.
+func TestAShortPauseEnds(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		c.startAll()
+		c.agree("2")
+		for _, length := range []time.Duration{1, time.Millisecond, 20 * time.Millisecond, time.Second} {
+			for _, n := range c.nodes {
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				if err := n.Pause(ctx, length); err != nil {
+					t.Errorf("pause of %v at %s: %v", length, n.ID(), err)
+				}
+				stop()
+				time.Sleep(2 * time.Second)
+			}
+		}
 	})
 }
