@@ -142,14 +142,34 @@ func leastLoaded(list []*candidate) (best *candidate) {
 	return best
 }
 
-// alone reports whether a contest, or a seat of it, would have no leader without that member.
-// It is false where a different member leads: nothing is taken from that leader.
-func (all *contests) alone(k *contest, p *peer) bool {
+// needs reports whether fewer members than now could lead a name without that candidate. A leader
+// that is drained does not count, nor one that is no longer a candidate.
+func (all *contests) needs(k *contest, p *peer, drained func(election.ID) bool) bool {
 	if can := k.candidate(p); can == nil || !can.stands {
 		return false
 	}
-	led := slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None })
-	return (k.sits(p.id) || !led) && len(all.candidates(k, p)) == 0
+	led, others := 0, len(all.candidates(k, p))
+	for _, s := range k.seats {
+		if s.leader == election.None {
+			continue
+		}
+		led++
+		can := k.leader(s) // nil: it has yet to report
+		if s.leader != p.id && !drained(s.leader) && (can == nil || can.stands) {
+			others++
+		}
+	}
+	return others < max(min(led, k.want), 1)
+}
+
+// leader returns the leader of a seat as a candidate; nil: it is none.
+func (k *contest) leader(s *seat) *candidate {
+	for i := range k.candidates {
+		if k.candidates[i].of.id == s.leader {
+			return &k.candidates[i]
+		}
+	}
+	return nil
 }
 
 // candidate returns a member as a candidate; nil: it is none. It is good until the next enters.

@@ -208,11 +208,11 @@ func (o *office) drain(id election.ID, force bool) string {
 	return ""
 }
 
-// aloneIn returns the elections that would have no leader without that candidate.
+// aloneIn returns the elections that would have fewer leaders, or none, without that candidate.
 func (o *office) aloneIn(id election.ID) (names []string) {
 	o.refit()
 	for name, k := range o.contests.byName {
-		if o.contests.alone(k, o.who(id)) {
+		if o.contests.needs(k, o.who(id), o.isDrained) {
 			names = append(names, name)
 		}
 	}

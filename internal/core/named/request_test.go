@@ -1,6 +1,7 @@
 package named
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -330,5 +331,28 @@ func TestAMemberOfAnEarlierVersionAsks(t *testing.T) {
 	}
 	if err := encoding.Unmarshal((&frame{Op: opReply, Number: 3, Error: "no", Why: RefusedUnfit}).encode(), &reply); err != nil || reply.Number != 3 || reply.Error != "no" {
 		t.Errorf("%+v: %v", reply, err)
+	}
+}
+
+// A drain does not wait for hand-overs for shares either, of which the work does not stop.
+func TestADrainDoesNotWaitForShares(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.campaign("mine", Candidacy{}, "2")
+	for i := range 3 * MaxHandovers {
+		name := fmt.Sprint("shard-", i)
+		c.campaign(name, Candidacy{}, "1")
+		c.members["1"].works[name] = true
+	}
+	c.run(time.Second)
+	c.names(3 * MaxHandovers)
+	c.campaign("mine", Candidacy{}, "1")
+	c.run(time.Second)
+	if n := c.members["3"].c.Moving(); n != MaxHandovers {
+		t.Fatalf("%d are handed over for shares, want %d", n, MaxHandovers)
+	}
+	c.ask("3", Request{Do: DoDrain, Member: "2"}, "")
+	c.run(time.Second)
+	if leads := c.members["2"].leads; len(leads) > 0 {
+		t.Errorf("drained it leads %v", leads)
 	}
 }

@@ -1,6 +1,8 @@
 package named
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,20 +81,19 @@ func TestFewerSeatsInterruptNoLeader(t *testing.T) {
 
 // Where a member is left for one of two seats whose leaders are drained, the other leader goes on.
 func TestADrainedLeaderGoesOnWhereNoMemberIsLeft(t *testing.T) {
-	c := newLedCluster(t, 3, "3", 0)
-	c.campaign("d", Candidacy{Seats: 2}, "1", "2")
-	c.run(time.Second)
-	c.campaign("d", Candidacy{Seats: 2}, "3")
+	c := newLedCluster(t, 4, "4", 0)
+	c.seated("1", "2")
+	c.campaign("d", Candidacy{Seats: 2}, "3", "4")
 	c.run(time.Second)
 	c.members["1"].works["d"] = true
-	m := c.members["3"]
 	for _, id := range []election.ID{"1", "2"} {
-		_, actions := m.c.Request(c.now, Request{Do: DoDrain, Member: id})
-		m.do(actions)
-		c.run(50 * time.Millisecond)
+		c.ask("4", Request{Do: DoDrain, Member: id}, "")
 	}
+	c.members["4"].do(c.members["4"].c.Withdraw(c.now, "d"))
+	c.run(50 * time.Millisecond)
 	c.members["1"].stops("d")
 	c.run(3 * time.Second)
+	m := c.members["3"]
 	if _, leads := m.leads["d"]; !leads || len(c.members["1"].leads)+len(c.members["2"].leads) != 1 {
 		t.Errorf("1 leads %v, 2 %v, 3 %v, want a seat of 3 and one of the others", c.members["1"].leads, c.members["2"].leads, m.leads)
 	}
@@ -102,16 +103,14 @@ func TestADrainedLeaderGoesOnWhereNoMemberIsLeft(t *testing.T) {
 // is interrupted.
 func TestATransferTakesTheSeatThatIsComing(t *testing.T) {
 	c := newLedCluster(t, 4, "4", 0)
-	c.campaign("d", Candidacy{Seats: 2}, "1", "2")
-	c.run(time.Second)
+	c.seated("1", "2")
 	c.campaign("d", Candidacy{Seats: 2}, "3")
 	c.run(time.Second)
 	c.members["2"].works["d"] = true
 	was, _ := c.members["1"].c.Leads("d")
 	m := c.members["4"]
 	for _, r := range []Request{{Do: DoDrain, Member: "2"}, {Do: DoTransfer, Name: "d", Member: "3"}} {
-		_, actions := m.c.Request(c.now, r)
-		m.do(actions)
+		c.ask("4", r, "")
 		c.run(50 * time.Millisecond)
 	}
 	c.members["2"].stops("d")
@@ -123,3 +122,52 @@ func TestATransferTakesTheSeatThatIsComing(t *testing.T) {
 		t.Errorf("3 leads as %v; want a lead given by hand", leads)
 	}
 }
+
+// seated has members lead the seats of an election d.
+func (c *cluster) seated(ids ...election.ID) {
+	c.campaign("d", Candidacy{Seats: len(ids)}, ids...)
+	c.run(time.Second)
+}
+
+// ask has the coordinator do what is asked for, or refuse it with a text that has want.
+func (c *cluster) ask(coordinator election.ID, r Request, want string) {
+	c.t.Helper()
+	m := c.members[coordinator]
+	_, actions := m.c.Request(c.now, r)
+	if got := m.c.Replies()[0].Error; !strings.Contains(got, want) || want == "" && got != "" {
+		c.t.Errorf("%+v: %q, want %q", r, got, want)
+	}
+	m.do(actions)
+}
+
+// ledBy fails unless those members, and no others, lead the election d.
+func (c *cluster) ledBy(want ...election.ID) {
+	c.t.Helper()
+	var ids []election.ID
+	for _, id := range c.ids {
+		if t, _ := c.members[id].c.Leads("d"); t.Defined() {
+			ids = append(ids, id)
+		}
+	}
+	if !slices.Equal(ids, want) {
+		c.t.Errorf("%v lead, want %v", ids, want)
+	}
+}
+
+// A member to which a drained leader hands over is not drained as well: it is the last candidate.
+func TestTheSuccessorOfADrainedLeaderIsNotDrained(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.seated("1")
+	c.campaign("d", Candidacy{}, "2")
+	c.run(time.Second)
+	c.members["1"].works["d"] = true
+	c.ask("3", Request{Do: DoDrain, Member: "1"}, "")
+	c.run(50 * time.Millisecond)
+	c.ask("3", Request{Do: DoDrain, Member: "2"}, "only member 2 could lead d")
+	c.members["1"].stops("d")
+	c.run(time.Second)
+	c.ledBy("2")
+}
+
+// What is transferred while its leader's work stops goes to the last member that was named, though
+// A member that comes takes the seat of the leader with most to lead, or of one that is not

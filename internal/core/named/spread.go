@@ -111,7 +111,7 @@ func (o *office) askRelease(k *contest, s *seat) {
 // whose share exceeds a further candidate's by more than the heaviest name. It looks at each
 // name once, and begins so many hand-overs as may be under way.
 func (o *office) level() {
-	if !o.uneven || o.now.Before(o.levelAt) || o.moving >= MaxHandovers {
+	if !o.uneven || o.now.Before(o.levelAt) || o.moving >= MaxHandovers && len(o.drained) == 0 {
 		return
 	}
 	o.levelAt = o.now.Add(o.timing.Heartbeat / 10)
@@ -193,7 +193,7 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		}
 		return
 	}
-	leader := k.candidate(o.who(s.leader))
+	leader := k.leader(s)
 	if s.pinned || leader == nil || !leader.stands {
 		return
 	}
