@@ -97,6 +97,7 @@ const forms = {
   'shares: %d seats are being handed over': 'se están entregando $1 plazas',
   'shares: %s leads %s, which %s prefers': 'el $1 lidera $2, que prefiere el $3',
   'shares: %s leads as much as %d and %s, which could lead %s, %d': 'el $1 lidera un peso de $2, y el $3, que podría liderar $4, de $5',
+  'shares: %d seats are being handed over': 'aún se traspasan $1 plazas',
   'no member claims while it receives a leader, or while another can confirm that leader': 'ningún miembro reclama el liderazgo mientras recibe de un líder, o mientras otro puede confirmarlo',
   'no observer and no unhealthy member leads': 'no lidera ningún observador, ni ningún miembro no sano',
   'the first leader of all has received as many members as it waits for, and has not joined': 'el primer líder de todos ha recibido de tantos miembros como espera, y no se une',
