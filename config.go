@@ -544,8 +544,8 @@ func (c Config) checkFounding() error {
 		return config("min-members %d: give 1 to %d, or leave it out", c.MinMembers, election.MaxMembers)
 	case c.MinMembers > count && len(c.Peers) > 0 && len(c.Join) == 0:
 		return config("min-members %d, and the list has %d: no member would ever lead; lower it, or correct the list", c.MinMembers, count)
-	case c.Expect < 0:
-		return config("expect %d members: give a number above zero, or leave it out", c.Expect)
+	case c.Expect < 0 || c.Expect > election.MaxMembers:
+		return config("expect %d members: give 1 to %d, or leave it out", c.Expect, election.MaxMembers)
 	case c.Bootstrap && c.Expect > 1:
 		return config("bootstrap founds a cluster at once, and expect %d awaits others first: leave one of them out", c.Expect)
 	case c.Bootstrap && c.Observer:

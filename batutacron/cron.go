@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -17,9 +18,18 @@ import (
 	"github.com/batuta-dev/batuta/internal/work/schedule"
 )
 
+// running has the jobs for which [Run] has not returned.
+var running sync.Map
+
+// place is where a job publishes its times.
+type place struct {
+	node *batuta.Node
+	key  string
+}
+
 // Job is a function and the times at which the leader calls it. Name and Schedule must be the same on all members.
 type Job struct {
-	// Name is the job's, 1 to 48 letters, digits, '.', '_' and '-'; no two jobs of a member may have the same.
+	// Name is the job's, 1 to 48 letters, digits, '.', '_' and '-'; [Run] refuses a name that a job of the node has already.
 	Name string
 
 	// Schedule is as [Parse] reads it, such as "30 4 * * *", in UTC.
@@ -61,6 +71,11 @@ func Run(ctx context.Context, node *batuta.Node, job Job) error {
 	if err != nil {
 		return fmt.Errorf("%w: job %s: %w", batuta.ErrConfig, job.Name, err)
 	}
+	at := place{node, key}
+	if _, taken := running.LoadOrStore(at, nil); taken {
+		return fmt.Errorf("%w: job %s runs already on this node: give each job its own name", batuta.ErrConfig, job.Name)
+	}
+	defer running.Delete(at)
 	var stop context.CancelCauseFunc // of the present leadership
 	ticks := schedule.Ticker{Schedule: schedule.Schedule{Ticks: times}, SkipMissed: job.SkipMissed,
 		Known: func() time.Time {

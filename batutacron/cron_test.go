@@ -133,6 +133,25 @@ func TestACallEndsWithTheLeadership(t *testing.T) {
 	})
 }
 
+// Two jobs of a name would take each other's times as their own.
+func TestTwoJobsOfAName(t *testing.T) {
+	c := batutatest.New(t, 1)
+	node := c.Start("1")
+	job := batutacron.Job{Name: "report", Schedule: "@daily", Do: func(context.Context, batuta.Leadership, time.Time) {}}
+	for range 2 { // the name is free when Run has returned
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() { ended <- batutacron.Run(ctx, node, job) }()
+		}
+		if err := <-ended; !errors.Is(err, batuta.ErrConfig) || !strings.Contains(err.Error(), "job report runs already") {
+			t.Errorf("the second job: %v", err)
+		}
+		stop()
+		<-ended
+	}
+}
+
 func TestWhatIsWrongWithAJob(t *testing.T) {
 	c := batutatest.New(t, 1)
 	node := c.Start("1")

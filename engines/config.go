@@ -24,7 +24,7 @@ type Config struct {
 	Stop  time.Duration // time in which the work must stop, when a leadership ends because the engine does not answer; default a fifth of Lease
 	Drift float64       // part by which the rates of two clocks may differ; default 0.01
 
-	// StandAlways keeps it a candidate at all times. Otherwise it does while
+	// StandAlways keeps this process a candidate at all times. Otherwise it is a candidate while
 	// [Election.Lead] is called, and after [Election.Campaign].
 	StandAlways bool
 

@@ -62,5 +62,5 @@ func (e *Election) status() batuta.Status {
 // Trace is empty: an engine decides, and keeps no record of why.
 func (e *Election) Trace() []batuta.Record { return nil }
 
-// Reasons is empty for the same reason.
+// Reasons is empty, as [Election.Trace] is.
 func (e *Election) Reasons(time.Time) []batuta.Record { return nil }
