@@ -28,8 +28,8 @@ type Election struct {
 type ElectionOption struct{ change func(*named.Candidacy) }
 
 // Weight is the relative cost of an election for its leader. Elections are spread so
-// that the sums of two members differ by the heaviest election at most; 1 to 1,048,576, default 1. If
-// candidates differ, the greatest weight counts.
+// that the sums of two members differ by the heaviest election at most; 1 to 1,048,576, default 1, also
+// for 0. If candidates differ, the greatest weight counts.
 func Weight(n int) ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Weight = n }} }
 
 // Prefer gives this member the election whenever it may lead, by a
@@ -37,7 +37,7 @@ func Weight(n int) ElectionOption { return ElectionOption{func(c *named.Candidac
 func Prefer() ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Prefer = true }} }
 
 // Seats is how many members lead an election at once, each under a token of its own; 1 to
-// 64, default 1. If candidates differ, the greatest number counts.
+// 64, default 1, also for 0. If candidates differ, the greatest number counts.
 func Seats(n int) ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Seats = n }} }
 
 // MaxElections is how many elections a cluster holds, and MaxElectionName how long the
