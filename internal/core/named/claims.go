@@ -126,7 +126,7 @@ func (o *office) raised(seats []Seat) {
 // raise gives the leaders of seats for which a higher epoch is known the epoch after that.
 func (o *office) raise(k *contest) {
 	for _, s := range k.seats {
-		if !s.expected && s.leader != election.None && s.top > s.epoch {
+		if !s.expected && s.asked.IsZero() && s.leader != election.None && s.top > s.epoch {
 			s.to = s.leader
 			o.release(k, s, "a higher epoch is known than its leader's") // of a different side of a partition, or of a cluster that began again
 		}
@@ -221,6 +221,9 @@ func (o *office) candidacy(k *contest, p *peer, cl claim) {
 		for _, s := range k.seats {
 			if s.charged != nil {
 				s.charged.load += weight - k.weight
+			}
+			if s.index >= want && s.index < k.want && s.leader == election.None {
+				o.changes(k, s) // it ends
 			}
 		}
 		k.weight, k.want = weight, want

@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -117,6 +118,43 @@ func (k *contest) seatIf(has func(*seat) bool) *seat {
 		return k.seats[i]
 	}
 	return nil
+}
+
+// worstFirst returns the seats of a name, first those that the next member to come should take. Its
+// leader is then not interrupted for another seat of that name.
+func (k *contest) worstFirst(drained func(election.ID) bool) []*seat {
+	if len(k.seats) == 1 {
+		return k.seats
+	}
+	load := func(s *seat) int {
+		if can := k.leader(s); can != nil {
+			return can.of.load
+		}
+		return 0
+	}
+	return slices.SortedStableFunc(slices.Values(k.seats), func(a, b *seat) int {
+		return cmp.Or(k.stays(a, drained)-k.stays(b, drained), load(b)-load(a))
+	})
+}
+
+// stays is how much there is for the leader of a seat to stay in it.
+func (k *contest) stays(s *seat, drained func(election.ID) bool) int {
+	can := k.leader(s)
+	switch {
+	case s.index >= k.want:
+		return 5 // no member comes there
+	case s.pin && s.to != election.None:
+		return 4 // its next leader is chosen by hand
+	case s.leader == election.None:
+		return 0
+	case !s.asked.IsZero(), drained(s.leader):
+		return 1
+	case s.pinned:
+		return 4
+	case can != nil && can.prefer:
+		return 3
+	}
+	return 2
 }
 
 // best returns the candidate that should lead a seat next; nil: none can.

@@ -167,15 +167,16 @@ func (o *office) transfer(name string, to election.ID) string {
 		return fmt.Sprintf("member %s is drained: end that first", to)
 	case !o.fit(to):
 		return fmt.Sprintf("member %s cannot lead now", to)
-	case k.sits(to):
+	}
+	s := k.seatIf(func(s *seat) bool {
+		return s.index < k.want && (s.leader == to || s.to == to && !s.asked.IsZero())
+	})
+	if s == nil {
+		k.seat(max(k.want, 1) - 1) // all are there
+		s = k.worstFirst(o.isDrained)[0]
+	}
+	if s.leader == to && s.asked.IsZero() {
 		return ""
-	}
-	s := k.comingTo(to)
-	if s == nil {
-		s = k.seatIf(func(s *seat) bool { return s.index < k.want && s.leader == election.None })
-	}
-	if s == nil {
-		s = k.seat(0)
 	}
 	s.to, s.pin = to, true
 	o.release(k, s, "it is transferred to "+string(to))

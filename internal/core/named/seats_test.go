@@ -1,6 +1,7 @@
 package named
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -170,4 +171,87 @@ func TestTheSuccessorOfADrainedLeaderIsNotDrained(t *testing.T) {
 }
 
 // What is transferred while its leader's work stops goes to the last member that was named, though
+// that is its leader, or a higher epoch gets known.
+func TestTheLastTransferCounts(t *testing.T) {
+	for to, known := range map[election.ID]uint64{"1": 0, "2": 1<<EpochBits + 9} {
+		c := newLedCluster(t, 3, "3", 0)
+		c.seated("1")
+		c.campaign("d", Candidacy{}, "2")
+		c.run(time.Second)
+		c.members["1"].works["d"] = true
+		for _, id := range []election.ID{"2", to} {
+			c.ask("3", Request{Do: DoTransfer, Name: "d", Member: id}, "")
+			c.run(50 * time.Millisecond)
+		}
+		c.members["3"].c.office.raised([]Seat{{Name: "d", Epoch: known}})
+		c.members["1"].stops("d")
+		c.run(time.Second)
+		c.ledBy(to)
+	}
+}
+
+// A transfer takes the seat of a leader that was not chosen by hand.
+func TestTwoTransfersLeadTwoSeats(t *testing.T) {
+	for _, between := range []time.Duration{0, time.Second} {
+		c := newLedCluster(t, 5, "5", 0)
+		c.seated("1", "2")
+		c.campaign("d", Candidacy{Seats: 2}, "3", "4")
+		c.run(time.Second)
+		for _, id := range []election.ID{"3", "4"} {
+			c.ask("5", Request{Do: DoTransfer, Name: "d", Member: id}, "")
+			c.run(between)
+		}
+		c.run(time.Second)
+		c.ledBy("3", "4")
+	}
+}
+
+// The leader of a seat that ends may be given one that stays.
+func TestATransferToALeaderOfASeatThatEnds(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.seated("1", "2")
+	c.members["2"].works["d"] = true
+	c.campaign("d", Candidacy{Seats: 1}, "1", "2")
+	c.run(time.Second)
+	c.ask("3", Request{Do: DoTransfer, Name: "d", Member: "2"}, "")
+	c.run(time.Second)
+	c.members["2"].stops("d")
+	c.run(time.Second)
+	c.ledBy("2")
+}
+
 // A member that comes takes the seat of the leader with most to lead, or of one that is not
+// preferred: the other leader would only change its seat.
+func TestTheWorstLeaderIsReplaced(t *testing.T) {
+	for _, prefer := range []bool{false, true} {
+		c := newLedCluster(t, 4, "4", 0)
+		c.seated("1", "2")
+		c.campaign("d", Candidacy{Seats: 2, Prefer: prefer}, "1")
+		for i := range 12 {
+			c.campaign(fmt.Sprint("shard-", i), Candidacy{}, []election.ID{"1", "2", "2"}[i%3])
+		}
+		c.run(time.Second)
+		was, _ := c.members["1"].c.Leads("d")
+		c.campaign("d", Candidacy{Seats: 2, Prefer: prefer}, "3")
+		c.run(3 * time.Second)
+		c.ledBy("1", "3")
+		if is, _ := c.members["1"].c.Leads("d"); is != was {
+			t.Errorf("prefer %v: 1 leads as %v, want %v", prefer, is, was)
+		}
+	}
+}
+
+// A seat without a leader ends when the election has fewer seats.
+func TestASeatThatEndsIsForgotten(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.seated("1", "2")
+	c.members["2"].do(c.members["2"].c.Withdraw(c.now, "d"))
+	c.run(time.Second)
+	c.campaign("d", Candidacy{Seats: 1}, "1")
+	c.run(time.Second)
+	for _, m := range c.members {
+		if seats := m.c.names["d"]; len(seats) != 1 {
+			t.Errorf("%s has %d seats, want 1", m.id, len(seats))
+		}
+	}
+}

@@ -168,7 +168,7 @@ func (o *office) levelAll(least int) bool {
 			o.levelFrom = from + i
 			return false // the rest when these have ended
 		}
-		for _, s := range k.seats {
+		for _, s := range k.worstFirst(o.isDrained) {
 			if o.moving >= MaxHandovers && !o.isDrained(s.leader) {
 				all = false
 			} else if s.leader != election.None && s.asked.IsZero() && !s.expected {
