@@ -50,7 +50,7 @@ type Engine struct {
 
 // New returns the engine of the election of that name, for a single candidate. The pool remains the caller's, and must be
 // closed after the [engines.Election] only; it must lead to a server that takes writes
-// (target_session_attrs=read-write where there are several).
+// (with several servers, target_session_attrs=read-write and a short connect_timeout).
 func New(pool *pgxpool.Pool, name string) *Engine {
 	e := &Engine{pool: pool, name: name, listener: make(chan *pgx.Conn, 1)}
 	e.listener <- nil

@@ -222,6 +222,9 @@ func (f *engineFlags) openPostgres() (engines.Engine, error) {
 		return nil, cli.Usagef("--postgres: %w", err)
 	}
 	config.MaxConns = 3
+	if config.ConnConfig.ConnectTimeout == 0 { // or a server that does not answer would keep those that follow it in the URL from being asked
+		config.ConnConfig.ConnectTimeout = 2 * time.Second
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, cli.Usagef("--postgres: %w", err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -295,5 +296,26 @@ func TestWrongUsage(t *testing.T) {
 		if code != cli.Usage || strings.Count(said, "\n") != 1 {
 			t.Errorf("%q ends with %d: %s", args, code, said)
 		}
+	}
+}
+
+// The first of two servers accepts connections and does not answer: the second one is asked within a call or two.
+func TestASilentPostgresIsPassedOver(t *testing.T) {
+	t.Parallel()
+	server := enginetest.ServePostgres(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	flags := engineFlags{postgres: "postgres://batuta@" + silent.Addr().String() + "," + server.Addr + "/postgres?sslmode=disable", election: "silent"}
+	e, err := flags.openPostgres()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := e.Look(ctx); err != nil {
+		t.Error(err)
 	}
 }
