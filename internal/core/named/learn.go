@@ -85,7 +85,7 @@ func (m *member) install(all []Seat) {
 
 // learnAll applies the assignments of one frame.
 func (m *member) learnAll(seats []Seat) {
-	m.changes = slices.Grow(m.changes, len(seats)) // at once: its growth would be garbage in the middle of a failover
+	m.changes = slices.Grow(m.changes, 2*len(seats)) // each may be lost and led: growth would be garbage in the middle of a failover
 	for _, s := range seats {
 		m.learn(s)
 	}
