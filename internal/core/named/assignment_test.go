@@ -181,6 +181,32 @@ func TestAHandOverWaitsForTheWork(t *testing.T) {
 	}
 }
 
+// A report that work goes on would have the report of its end wait for the next flush.
+func TestALeadIsReportedWhenItsWorkHasStopped(t *testing.T) {
+	c := newLedCluster(t, 2, "2", 2)
+	m, name, reports := c.members["1"], "shard-0", 0
+	if m.leads[name] == (election.Token{}) {
+		name = "shard-1"
+	}
+	c.loses = func(msg *election.Message) bool {
+		if msg.Kind == election.Named && msg.From == m.id {
+			reports++
+		}
+		return false
+	}
+	m.works[name] = true
+	m.do(m.c.Resign(c.now, name))
+	c.run(time.Millisecond)
+	if reports > 0 {
+		t.Errorf("%d reports while its work runs", reports)
+	}
+	m.stops(name)
+	c.run(2 * time.Millisecond)
+	if c.members["2"].leads[name] == (election.Token{}) {
+		t.Error("the next member does not lead it 2 ms after its work has stopped")
+	}
+}
+
 func TestAMemberThatRestartsLeadsUnderNewEpochs(t *testing.T) {
 	c := newLedCluster(t, 2, "2", 4)
 	for epoch := uint64(2); epoch < 6; epoch++ {

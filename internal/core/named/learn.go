@@ -95,7 +95,8 @@ func (m *member) learnAll(seats []Seat) {
 func (m *member) learn(s Seat) {
 	h := m.holds[s.Name]
 	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != m.self || s.Epoch != h.epoch || s.Gone) {
-		m.lose(s.Name, h, election.CauseSuperseded) // and reports it: the coordinator learns of a higher epoch
+		m.lose(s.Name, h, election.CauseSuperseded)
+		m.touch(s.Name) // the coordinator learns of a higher epoch
 	}
 	k := s.key()
 	if s.Gone {
@@ -144,7 +145,7 @@ func (m *member) show(e *entry, cause election.Cause) {
 	if !m.sees || e.Leader == m.self && !m.leads(e.Seat) {
 		now = election.Token{}
 	}
-	if m.sees && now.Epoch < e.top {
+	if m.sees && e.Epoch < e.top {
 		now = election.Token{} // its epoch is about to be raised:
 		m.touch(e.Name)        // the coordinator is to learn of the higher epoch
 	}

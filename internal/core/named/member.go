@@ -111,7 +111,7 @@ func (m *member) loseAll(cause election.Cause) {
 }
 
 // lose ends a lead at once as this member sees it, and as the coordinator sees it when the work
-// has stopped.
+// has stopped: until then there is nothing to report.
 func (m *member) lose(name string, h *hold, cause election.Cause) {
 	if h.over {
 		return
@@ -121,9 +121,7 @@ func (m *member) lose(name string, h *hold, cause election.Cause) {
 	m.show(m.at(key{name, h.seat}), cause)
 	if !h.working {
 		m.gaveUp(name, h)
-		return
 	}
-	m.touch(name)
 }
 
 // gaveUp: nothing of a lead runs any more.
