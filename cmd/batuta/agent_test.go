@@ -96,6 +96,31 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// The log has the reason for which a command of a file of elections is stopped.
+func TestACommandIsStoppedForItsLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "elections")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const line = "x sh -c 'echo begun; exec sleep 1000'\n"
+	write(line)
+	a := startLone(t, "--elections-file", file)
+	stderr := bufio.NewScanner(a.stderr)
+	for _, next := range []string{"x weight=2" + line[1:], "y" + line[1:]} {
+		said(t, stderr, "begun")
+		write(next)
+		if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if stopped := said(t, stderr, "the command is stopped"); !strings.Contains(stopped, `cause="its line was changed or removed"`) {
+			t.Error(stopped)
+		}
+	}
+}
+
 // An agent whose events nobody reads any more stays a member.
 func TestEventReaderGone(t *testing.T) {
 	a := startLone(t, "--events", "json", "--log-format", "json")

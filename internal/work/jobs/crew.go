@@ -118,6 +118,9 @@ func (c *Crew) Run(ctx context.Context, node *batuta.Node) error {
 	return err
 }
 
+// errLine is in the log of a command that a change of its line has stopped.
+var errLine = errors.New("its line was changed or removed")
+
 // Change replaces the lines. An unchanged line continues; for a changed or removed line the command
 // is stopped first.
 func (c *Crew) Change(lines []Line) error {
@@ -139,7 +142,7 @@ func (c *Crew) Change(lines []Line) error {
 	c.book.write(lines)
 	for name, h := range c.hands {
 		if !kept[name] {
-			h.cancel(nil)
+			h.cancel(errLine)
 			delete(c.hands, name)
 		}
 	}
@@ -172,7 +175,7 @@ func (c *Crew) begin(l Line, before *hand) {
 		h.runner = c.runner(l)
 	}
 	if before != nil {
-		before.cancel(nil)
+		before.cancel(errLine)
 	}
 	node := c.node
 	c.past.Go(func() {
