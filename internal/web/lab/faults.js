@@ -94,7 +94,6 @@ const forms = {
   'election %s has %d seats to fill and is led by %d': 'la elección $1 tiene $2 plazas por ocupar, y la lideran $3',
   'election %s has %d seats and is led by %d': 'la elección $1 tiene $2 plazas, y la lideran $3',
   'election %s, seat %d, is led as %v, and %s sees %v': 'la elección $1, plaza $2, se lidera como $3, y el $4 ve $5',
-  'shares: %d seats are being handed over': 'se están entregando $1 plazas',
   'shares: %s leads %s, which %s prefers': 'el $1 lidera $2, que prefiere el $3',
   'shares: %s leads as much as %d and %s, which could lead %s, %d': 'el $1 lidera un peso de $2, y el $3, que podría liderar $4, de $5',
   'shares: %d seats are being handed over': 'aún se traspasan $1 plazas',
