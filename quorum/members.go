@@ -283,7 +283,7 @@ func (c *changes) welcomed(list []election.Member) {
 		c.peers = append(c.peers, peer{rank: m.Rank, address: m.Address, observer: m.Observer})
 		c.do(election.Action{Kind: election.Notify, Member: m.ID, Status: election.StateAdded, Address: m.Address})
 	}
-	slices.SortFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
+	slices.SortStableFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
 	for i := range c.peers {
 		c.dial(&c.peers[i])
 	}

@@ -107,7 +107,7 @@ func (c *crew) seatPeers() {
 			c.do(election.Action{Kind: election.Hangup, To: p.rank.ID})
 		}
 	}
-	slices.SortFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
+	slices.SortStableFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
 }
 
 func (c *crew) peer(id election.ID) *peer {
@@ -478,7 +478,7 @@ func (c *crew) visit(rank election.Rank) *peer {
 	}
 	c.note("admits", rank.ID, c.view, "it may be newer than this member's log")
 	c.peers = append(c.peers, peer{rank: rank, guest: true})
-	slices.SortFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
+	slices.SortStableFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
 	return c.peer(rank.ID)
 }
 

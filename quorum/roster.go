@@ -49,7 +49,7 @@ type roster struct {
 // first returns the roster of a cluster that begins with these members.
 func first(members []election.Member) roster {
 	members = slices.Clone(members)
-	slices.SortFunc(members, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(members, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
 	r := roster{Next: uint64(len(members)) + 1, conf: &pb.ConfState{AutoLeave: new(false)}}
 	for i, m := range members {
 		n := uint64(i + 1)
@@ -74,7 +74,7 @@ func (r *roster) link(term uint64, data []byte) {
 }
 
 func (r *roster) sort() {
-	slices.SortFunc(r.Seats, func(a, b seat) int { return int(int64(a.Number) - int64(b.Number)) })
+	slices.SortStableFunc(r.Seats, func(a, b seat) int { return int(int64(a.Number) - int64(b.Number)) })
 	r.index = make(map[election.ID]int, len(r.Seats))
 	for i, s := range r.Seats {
 		r.index[s.ID] = i

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -31,7 +30,7 @@ func (c *crew) List() []election.Member {
 	for _, id := range c.roster.Gone {
 		list = append(list, departed(id))
 	}
-	slices.SortFunc(list, func(a, b election.Member) int { return cmp.Or(a.ID.Compare(b.ID)) })
+	slices.SortStableFunc(list, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
 	return list
 }
 
@@ -194,7 +193,7 @@ func (c *Core) Members() []machine.MemberView {
 		views = append(views, v)
 	}
 	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
-	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
+	slices.SortStableFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
 	return views
 }
 

@@ -322,7 +322,7 @@ func (r *roll) enlist(c Config) (gone []election.Member) {
 
 // rank puts the members in order after any of their ranks may have changed.
 func (r *roll) rank() {
-	slices.SortFunc(r.members, func(a, b member) int { return a.Compare(b.Rank) })
+	slices.SortStableFunc(r.members, func(a, b member) int { return a.Compare(b.Rank) })
 	r.index = make(map[election.ID]int, len(r.members)) // a clone may share the old map
 	r.ranks = make([]election.Rank, len(r.members))
 	for i, e := range r.members {
