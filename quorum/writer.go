@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -30,8 +31,11 @@ const idle = 30 * time.Second
 // retryPause is the time between two attempts to write to a failing disk.
 const retryPause = time.Second
 
-// keepRecords is how many records are written before they are compacted.
+// keepRecords is how many records are written before they are compacted, except in the lab.
 const keepRecords = 256
+
+// limit is how many records are written before they are compacted.
+func (c *writer) limit() int { return cmp.Or(c.cfg.CompactAfter, keepRecords) }
 
 // submit begins a write of records, which replace all before or not.
 func (c *writer) submit(records [][]byte, replace bool) {
@@ -59,7 +63,7 @@ func (c *writer) answer(err error) (done, answered bool) {
 	c.slowly(slow)
 	switch {
 	case putOff:
-		c.written = keepRecords / 2
+		c.written = c.limit() / 2
 		c.retryAt = c.now.Add(retryPause) // the driver has a fault on record until a write succeeds
 	case c.replace:
 		c.written = 0

@@ -522,6 +522,7 @@ type leaseholder interface {
 	Settled() bool
 	Votes() machine.QuorumView
 	Durable(records [][]byte) (term uint64)
+	Keeps(records [][]byte) bool
 }
 
 // complete reports whether each two of a group reach each other: the leader has no indirect way
@@ -567,10 +568,11 @@ func (w *judge) electable(sets [][]election.ID, group []*process) bool {
 	})
 }
 
-// quorumAgrees is groupAgrees where a majority decides. A member with a hung disk cannot take
-// anything up and is skipped; what only it has received does not count.
+// quorumAgrees is groupAgrees where a majority decides. A member with a stuck disk cannot take
+// anything up and is skipped; what only it has received does not count. A full disk stops no member
+// that has a log.
 func (w *judge) quorumAgrees(group []*process) (t election.Token, why string) {
-	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
+	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.stuck() || !p.machine.(leaseholder).Settled() })
 	all, able := voters(group), voters(working)
 	switch {
 	case !majority(all, group), !w.electable(all, group):

@@ -181,6 +181,7 @@ func (w *story) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) erro
 		w.calmDown(step.Word)
 		o.took(w.demand(boundOf(s), true), boundOf(s))
 		w.demandTold(boundOf(s))
+		w.demandWritten(boundOf(s))
 	case scenario.Expect:
 		if got := w.meets(&step.Expect); got != "" {
 			return s.Unmet(step, w.now, got)
@@ -350,7 +351,7 @@ func (w *story) calmDown(but string) {
 				w.healLink(a, b)
 			}
 		}
-		if but != scenario.ButDisks || !a.disk.hangs() {
+		if stays := a.disk.hangs() || w.quorum && a.disk.full; but != scenario.ButDisks || !stays {
 			w.setDisk(a, 0, "ok")
 		}
 	}
@@ -412,6 +413,23 @@ func (w *story) demandTold(bound time.Duration) {
 			return
 		}
 		w.runTo(w.now + w.setup.Timing.Heartbeat)
+	}
+}
+
+// demandWritten runs until the disk of every member has its list, and breaks a rule if that takes
+// longer than bound.
+func (w *story) demandWritten(bound time.Duration) {
+	late := func(p *process) bool {
+		return p.condition == scenario.Alive && !p.disk.hangs() && w.unwritten(p)
+	}
+	for from := w.now; w.roster && w.checks.broken == nil; w.runTo(w.now + w.setup.Timing.Heartbeat) {
+		i := slices.IndexFunc(w.procs, late)
+		if i < 0 {
+			return
+		}
+		if p := w.procs[i]; w.now-from > bound {
+			w.checks.fail(w.scene, p, invariant.Kept, "%v after the agreement its disk lists %s", w.now-from, spellList(p.disk.now.Members))
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (w *world) start(p *process) error {
 	p.incarnation = w.newest(p.slot) + 1
 	p.condition, p.started = scenario.Alive, w.now
 	p.view, p.working, p.resting, p.retired, p.unhealthy, p.refused = election.Token{}, false, false, false, false, nil
-	p.wakeAt, p.hasSaved, p.stall = never, false, 0
+	p.wakeAt, p.hasSaved, p.stall, p.disk.saves = never, false, 0, false
 	p.ending, p.leaves, p.halted, p.says = false, false, nil, ""
 	p.back = p.back[:0]
 	for i := range p.peers {
@@ -110,6 +110,7 @@ func (w *world) start(p *process) error {
 		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return !w.setup.Has(p.rank.ID, e.ID) })
 	}
 	c.Expect, c.MinMembers, c.ReapAfter = w.setup.Expect, w.setup.MinMembers, w.setup.ReapAfter
+	c.CompactAfter = w.setup.CompactAfter
 	if !w.setup.NoDisk {
 		c.State, c.Records = p.disk.now, p.disk.log
 	}
@@ -313,7 +314,7 @@ func (w *world) save(p *process, s election.State) {
 		return
 	}
 	w.checks.saves(&w.scene, p, s.Token)
-	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
+	p.disk.saving, p.disk.saves, p.disk.next, p.disk.began, p.disk.appends = true, true, s, p.clock.at(w.now), false
 	w.writes(p, w.now+w.rng.In(w.setup.Fsync)+p.disk.slow)
 }
 
@@ -414,6 +415,7 @@ func (w *world) end(p *process, c scenario.Condition) {
 	p.condition = c
 	p.life++
 	w.checks.disturbedAt(p, w.now)
+	w.checks.ending(&w.scene, p)
 	if p.disk.saving && w.rng.One(2) {
 		_ = w.writeOut(p) // it was written, but the process was gone
 	}

@@ -123,6 +123,13 @@ func (c *checks) queued(w *scene, e *endpoint) { c.bound.queued(w, e) }
 // reaches is before p dials the member in that slot.
 func (c *checks) reaches(w *scene, p *process, slot int) { c.driver.reaches(w, p, slot) }
 
+// ending is before the end of p, and of its outstanding write.
+func (c *checks) ending(w *scene, p *process) {
+	if w.quorum {
+		c.term.keeps(w, p)
+	}
+}
+
 // ended is the end of p or of its host.
 func (c *checks) ended(w *scene, p *process, as scenario.Condition) {
 	if w.quorum {
@@ -222,6 +229,9 @@ func (c *skipChecker) saves(w *scene, p *process, t election.Token) {
 type listChecker struct{ *history }
 
 func (c *listChecker) performed(w *scene, p *process) {
+	if !p.disk.failed && w.unwritten(p) {
+		c.fail(w, p, invariant.Kept, "its disk lists %s, and no save is outstanding", spellList(p.disk.now.Members))
+	}
 	leader := p.view.Leader.ID
 	switch {
 	case !p.view.Defined() || p.condition != scenario.Alive:

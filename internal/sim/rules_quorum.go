@@ -51,6 +51,13 @@ func (c *termChecker) sends(w *scene, p *process, m *election.Message) {
 	}
 }
 
+// keeps checks that the next process reads from the log what this one acts on.
+func (c *termChecker) keeps(w *scene, p *process) {
+	if core, ok := p.machine.(leaseholder); ok && !w.setup.NoDisk && !core.Keeps(p.disk.log) {
+		c.fail(w, p, invariant.Kept, "it has written all, and its log of %d records holds something else", len(p.disk.log))
+	}
+}
+
 // leaseChecker checks that no two leases are in force at the same time, by the world's clock,
 // which no member has. It also checks that what was committed stays so.
 type leaseChecker struct {

@@ -200,6 +200,7 @@ type disk struct {
 
 	now, before election.State
 	saving      bool
+	saves       bool // it has saved in this life
 	next        election.State
 	slow        time.Duration // on top of the usual time
 	began, due  time.Duration // of the outstanding write: its start, by the clock of its process, and its end
@@ -222,10 +223,21 @@ const hung = 100 * 365 * 24 * time.Hour
 // hangs reports whether a write will not end within any bound.
 func (d *disk) hangs() bool { return d.slow >= time.Minute }
 
+// stuck reports whether a disk takes no write at all that a quorum's member asks for: the first needs a
+// new file.
+func (d *disk) stuck() bool { return d.hangs() || d.full && len(d.log) == 0 }
+
 // unsaved reports whether a member may follow a leadership that is not on its disk: the disk has
 // refused it, or has not answered for T.
 func (w *scene) unsaved(p *process) bool {
 	return p.disk.failed || p.disk.saving && p.clock.at(w.now)-p.disk.began >= w.setup.Timing.T()
+}
+
+// unwritten reports whether a list that has changed is neither on disk nor on its way there. What a
+// process starts with is in its configuration.
+func (w *scene) unwritten(p *process) bool {
+	d := &p.disk
+	return !w.quorum && !w.setup.NoDisk && d.saves && !d.saving && p.condition == scenario.Alive && !slices.Equal(d.now.Members, p.machine.List())
 }
 
 // setDisk changes how a disk works. A disk that recovers soon ends a slow write.

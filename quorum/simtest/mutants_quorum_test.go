@@ -1,7 +1,10 @@
 package simtest_test
 
 var quorumMutants = []wrong{
-	{"a full disk stops a member whose log is due for compaction", "quorum/writer.go", "putOff := err != nil && c.compacts", "putOff := false", "test quorum TestALogThatCannotBeCompactedGoesOn"},
+	{"a full disk stops a member whose log is due for compaction", "quorum/writer.go", "putOff := err != nil && c.compacts", "putOff := false", "soak quorum-full 1:100: once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"},
+	{"quorum: a compaction that was refused is not tried again", "quorum/writer.go", "\t\tc.written = c.limit() / 2\n", "\t\tc.written = -1 << 30\n", "test quorum TestALogThatCannotBeCompactedGoesOn"},
+	{"quorum: a compaction forgets the disks of the others", "quorum/replica.go", "\ts := &stored{self: c.me, disks: c.disks, hard: c.hard}\n", "\ts := &stored{self: c.me, hard: c.hard}\n", "soak quorum-full 1:40: what a member acts on is on its disk, once its writes have ended"},
+	{"quorum: a compaction leaves out what is not applied yet", "quorum/replica.go", "\tif from <= to {\n\t\ts.entries, _", "\tif from < 0 {\n\t\ts.entries, _", "soak quorum-full 1:40: what a member acts on is on its disk, once its writes have ended"},
 	{"quorum: takes the lead although the cluster is paused", "quorum/heirs.go", "\tcase c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):", "\tcase false:", "scenario quorum/testdata/pause.txt"},
 	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
 	{"quorum: a restart counts a promise by its own times", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "scenario quorum/testdata/rolling_times.txt"},

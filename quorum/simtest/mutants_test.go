@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/sim/draw"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/mutant"
 	"github.com/batuta-dev/batuta/quorum"
@@ -37,6 +38,8 @@ func init() { fulltest.MostlyComputes() }
 //	                                quorum-handovers: a quorum with leaderships that end slowly
 //	                                quorum-takeovers: the same, and guards attest ends of leaders
 //	                                quorum-claimants: a quorum of which members come and go, with second processes
+//	                                full, quorum-full: Bully or a quorum of which members come and go, with disks that are
+//	                                full, and no other fault of a disk
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file; with ": RULE", that rule
 //	test PACKAGE NAME               a unit test
@@ -266,6 +269,9 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		c.Algorithm, c.Draws, c.Faults = "quorum", []draw.Kind{draw.Claimants}, append(sim.SoakFaults(), sim.MembershipFaults()...)
 	case "quorum-attested":
 		c.Algorithm, c.Option = "quorum", "attested"
+	case "full", "quorum-full":
+		c.Algorithm, c.Draws = map[string]string{"full": "bully", "quorum-full": "quorum"}[algorithm], []draw.Kind{draw.Full}
+		c.Faults = slices.DeleteFunc(append(sim.SoakFaults(), sim.MembershipFaults()...), func(v scenario.Verb) bool { return v == scenario.Disk })
 	case "telling":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.TellingFaults()...)
 	}

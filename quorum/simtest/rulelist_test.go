@@ -41,6 +41,8 @@ var ofTelling = []rule{
 		Why: "A member that learns that leadership is free may take it. By then the work here must have been asked to stop."},
 	{Name: invariant.Saved, Where: "soak, explore", Mutant: "announces before it has saved",
 		Why: "A token that was announced and is lost in a crash is claimed a second time."},
+	{Name: invariant.Kept, Where: "soak with membership, of quorum", Mutant: "quorum: a compaction leaves out what is not applied yet",
+		Why: "The next process begins with what the disk holds. It would vote again, or take a removed member for a member."},
 	{Name: invariant.Lower, Where: "soak, explore", Mutant: "accepts a lower token",
 		Why: "A message that took long must not undo what came after it."},
 	{Name: invariant.Vouch, Where: "soak", Mutant: "a late REPORT confirms",

@@ -31,6 +31,7 @@ type Config struct {
 	Incarnation   uint64                  // greater than that of any earlier process with this id
 	State         election.State          // as last saved; zero at a first start
 	Records       [][]byte                // as asked to be written by Append, oldest first; none at a first start; of a core of its own
+	CompactAfter  int                     // records after which a core of its own compacts them; 0: as it does; for the lab
 	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
 	Seed          uint64                  // of the jitter
 	NoDetector    bool                    // the driver itself reports PeerDown and PeerUp; no links, no heartbeats

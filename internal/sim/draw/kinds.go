@@ -26,7 +26,7 @@ const (
 	Founding   Kind = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
 	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
 	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and a second member asks for votes
-	Full       Kind = "full"        // a disk has no more room
+	Full       Kind = "full"        // a disk has no more room; a quorum compacts its log after a few records
 	Requests   Kind = "requests"    // users pause the cluster, have no work for a leader, start a second machine with an id, or move a member
 	Absences   Kind = "absences"    // members may be silent for longer than T; where members join, a leader removes those that are absent
 	Attested   Kind = "attested"    // in a quorum: a guard attests the end of a leader's process
@@ -75,6 +75,13 @@ func (g *generator) vary(s *scenario.Setup) {
 		if g.joins() && c.One(2) {
 			s.ReapAfter = 4*t + c.upTo(8*t)
 		}
+	}
+}
+
+// compaction draws that a quorum compacts its log after a few records: full disks refuse that.
+func (g *generator) compaction(s *scenario.Setup) {
+	if c, ok := g.draw(Full); ok && s.OneLeader() {
+		s.CompactAfter = 1 + c.Below(16)
 	}
 }
 
@@ -191,7 +198,8 @@ func (g *generator) someone(c *RNG) election.ID {
 	return m[c.Below(len(m))].ID
 }
 
-// settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks stay.
+// settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks stay, in
+// a quorum full disks too.
 func (g *generator) settle() {
 	if c, ok := g.draw(Cuts); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
@@ -202,6 +210,10 @@ func (g *generator) settle() {
 		}
 	}
 	if g.hangs != nil && g.hangs.One(2) {
+		g.add(scenario.Step{Do: scenario.Settle, Word: scenario.ButDisks})
+		return
+	}
+	if g.full != nil && g.s.Setup.OneLeader() && g.full.One(2) {
 		g.add(scenario.Step{Do: scenario.Settle, Word: scenario.ButDisks})
 		return
 	}

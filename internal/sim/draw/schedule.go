@@ -114,6 +114,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
 	g.slowWork(&s)
+	g.compaction(&s)
 	if _, ok := g.draw(Attested); ok && s.OneLeader() && s.Option == "" {
 		s.Option = "attested"
 	}

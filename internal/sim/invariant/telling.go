@@ -12,6 +12,7 @@ const (
 	Lost    = "every leadership is lost, once, before the next begins"
 	Tells   = "a leader loses its leadership before it sends that leadership is free"
 	Saved   = "a token is on disk before any message or watcher has it"
+	Kept    = "what a member acts on is on its disk, once its writes have ended"
 	Lower   = "nothing is done for a COORDINATOR or heartbeat with a lower token"
 	Vouch   = "no member accepts a confirmation that was longer on its way than any answer may be"
 	Stalled = "a member that was stopped for longer than T loses its leadership before it does anything else"

@@ -184,6 +184,7 @@ end
 
 const everyQuorumWord = `members 1 2
 algorithm quorum
+compact 9
 times 1 200ms 2s
 `
 

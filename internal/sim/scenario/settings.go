@@ -73,6 +73,12 @@ var settings = []setting{
 	{word: "fsync", form: "D [D]|none", does: "of a disk; `none`: a process that ends forgets all", normal: "1 ms to 4 ms",
 		read: (*parser).setFsync, write: writeFsync,
 		simpler: edits(func(s *Setup) { s.Fsync = Span{} }, func(s *Setup) { s.NoDisk = false })},
+	{word: "compact", form: "N", does: "with a quorum: a member compacts its log after so many records", normal: "256",
+		read: func(p *parser) { p.s.Setup.CompactAfter = int(p.number("how many records", 1, 1<<16)) },
+		write: func(s *Scenario) []string {
+			return lineIf(s.Setup.CompactAfter > 0, strconv.Itoa(s.Setup.CompactAfter))
+		},
+		simpler: edits(func(s *Setup) { s.CompactAfter = 0 })},
 	{word: "work", form: "D", does: "leaders work, and their work takes this long to stop", normal: "no work",
 		read: func(p *parser) {
 			p.s.Setup.Work, p.s.Setup.Drain = true, p.duration("the time that a leader's work takes to stop", 0)

@@ -56,6 +56,7 @@ type Setup struct {
 	Links         []LinkLatency   // links with a latency of their own
 	Fsync         Span            // of a disk; default 1 ms to 4 ms
 	NoDisk        bool            // state is lost with the process
+	CompactAfter  int             // records after which a quorum's log is compacted; 0: as in production
 	Work          bool            // leaders work, and take Drain to stop
 	Drain         time.Duration   // default 0
 	Absent        []election.ID   // not started at first

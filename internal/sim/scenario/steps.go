@@ -81,7 +81,7 @@ var steps = []form{
 	{verb: Agree, operands: ops(within), only: automatic, demand: true,
 		does: "every connected group of living members agrees on its highest candidate, for longer than the detector takes to find that it was none; without `within`, in the bound computed from the timing"},
 	{verb: Settle, operands: ops(but), only: automatic, demand: true,
-		does: "every fault but death ends, then as `agree`, of those groups to which it is promised: each two members reach each other or a third that reaches both. With `but`, cuts stay, or disks that take a minute and more for a write; a member with such a disk need not lead"},
+		does: "every fault but death ends, then as `agree`, of those groups to which it is promised: each two members reach each other or a third that reaches both. With `but`, cuts stay, or disks that take a minute and more for a write; a member with such a disk need not lead. With a quorum, full disks stay too, and stop no member that has a log"},
 	{verb: Mark, only: automatic, demand: true, does: "`changes`, `lost` and `messages` are counted from here"},
 	{verb: Expect, operands: ops(expectation), only: automatic, demand: true, does: "so it is now: of all living members, or of those behind `on`"},
 }
