@@ -16,7 +16,7 @@ func (m *watcher) beaten(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return // only the leader sends beats
 	}
-	if m.tenure.Draining() && !m.cfg.NoDetector {
+	if m.tenure.Draining() {
 		if msg.Token.Above(m.tenure.Held()) {
 			m.superseded(msg.Token, true)
 			m.send(from, &election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is received, and followed later

@@ -213,11 +213,6 @@ func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
 	return peer.down && now.Sub(peer.missed) > t
 }
 
-// higherMissed reports whether that is so of a higher member.
-func (r *roll) higherMissed(now time.Time) bool {
-	return anyOf(r.members[r.me+1:], func(peer *member) bool { return peer.mayBeBack(now, r.timing.T()) })
-}
-
 // undecided reports whether there is no leader, nor about to be, and no answer is awaited that may
 // name a leader.
 func (m *stance) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }
@@ -231,5 +226,7 @@ func (m *claimant) anotherMayLead(msg *election.Message) bool {
 // higherMayBeBack reports whether a follower that no heartbeats reach may not know of a higher
 // member that is back: followers do not receive each other.
 func (m *claimant) higherMayBeBack() bool {
-	return m.byRelay && m.heir == election.None && m.higherMissed(m.now)
+	return m.byRelay && m.heir == election.None && anyOf(m.members[m.me+1:], func(peer *member) bool {
+		return peer.mayBeBack(m.now, m.cfg.Timing.T())
+	})
 }

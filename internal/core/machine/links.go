@@ -245,7 +245,7 @@ func (m *crew) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 // it is the process that stayed. If it was this process that did not listen, an existing link is
 // enough.
 func (m *crew) lives(peer *member, now time.Time) bool {
-	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && !m.cfg.NoDetector && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
+	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
 }
 
 // hearsay reports whether a member's leadership is known only indirectly: it may be that of a newer

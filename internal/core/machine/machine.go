@@ -36,9 +36,7 @@ func New(c Config) (*Machine, error) {
 	m.seen, m.disk, m.reaper = epoch.NewSeen(c.State.Token), epoch.NewDisk(c.State.Token), reaper.New(c.ReapAfter)
 	m.random.Seed(c.Seed, c.Incarnation)
 	for _, e := range m.enlist(c) {
-		if !c.NoDetector {
-			m.mustNotify(e, m.now)
-		}
+		m.mustNotify(e, m.now)
 	}
 	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
 	m.unfounded = !m.founds()
@@ -352,9 +350,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	m.setState(i, election.StateUp)
 	m.alarms.Wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
-	if !m.cfg.NoDetector {
-		m.sendMeta(i, m.metas.Own())
-	}
+	m.sendMeta(i, m.metas.Own())
 	m.resumeDeferred()
 	switch {
 	case m.tenure.Beats():

@@ -222,7 +222,7 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		r.statesChanged()
 	}
 	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
-	peer.saidAt, peer.leads, peer.draining = now, msg.Leads && !r.noDetector, msg.Draining && !r.noDetector
+	peer.saidAt, peer.leads, peer.draining = now, msg.Leads, msg.Draining && !r.noDetector
 	return true
 }
 

@@ -148,7 +148,7 @@ func (m *listing) merge(entries []election.Member, from election.ID) {
 	m.disk.ListChanged()
 	m.spread(news, from)
 	for _, e := range news {
-		if e.ID != m.cfg.Self.ID && !m.cfg.NoDetector {
+		if e.ID != m.cfg.Self.ID {
 			m.mustNotify(e, m.now)
 		}
 		m.applyEntry(e)
@@ -258,7 +258,7 @@ func (m *listing) dropMember(i int, e election.Member) {
 	m.note("drops", e.ID, election.Token{}, why)
 	peer := &m.members[i]
 	switch leads := m.tenure.LedBy(m.members[i].ID) || m.tenure.Next().Leader.ID == e.ID || peer.works(m.now, m.cfg.Timing.Bears()); {
-	case leads && peer.link && !m.cfg.NoDetector:
+	case leads && peer.link:
 		m.keeps(peer) // its work has still to stop
 		m.note("awaits", peer.ID, election.Token{}, "the end of its work")
 		m.wakeForOthersWork()

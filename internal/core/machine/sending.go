@@ -108,7 +108,7 @@ const listChunk = 128
 // follower its leader. The rest learn by the digests. Without a leader only its source sends the
 // news: each to each would be n² messages.
 func (m *mail) spread(news []election.Member, from election.ID) {
-	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.tenure.Live() {
+	if from != m.cfg.Self.ID && !m.tenure.Live() {
 		return
 	}
 	m.others(func(i int, peer *member) {
@@ -156,7 +156,7 @@ func (m *mail) pull(i int) {
 // mergeMeta merges what a member knows of published metadata. A leader sends it to all with its
 // next beat; a follower leaves that to the digests, except for its own metadata.
 func (m *mail) mergeMeta(list []election.Meta) {
-	if len(list) == 0 || m.cfg.NoDetector {
+	if len(list) == 0 {
 		return
 	}
 	news := m.metas.Merge(list, m.Knows)
@@ -178,7 +178,7 @@ func (m *mail) learn(news []election.Meta) {
 
 // spreadMeta sends it over each link.
 func (m *mail) spreadMeta(news []election.Meta) {
-	if m.cfg.NoDetector || !m.tenure.Started() {
+	if !m.tenure.Started() {
 		return
 	}
 	m.others(func(i int, peer *member) {
