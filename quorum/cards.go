@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -198,4 +199,23 @@ func (c *cards) settleIn() {
 	}
 	c.me.Settled, c.selfDue = true, true
 	c.note("is known", election.None, election.Token{}, "more than half of the others have noted its disk")
+}
+
+// Keeps reports whether records hold what this member acts on; true while a write is outstanding.
+func (c *cards) Keeps(records [][]byte) bool {
+	if c.node == nil || c.halted || c.busy() || c.fresh {
+		return true
+	}
+	s, err := load(records)
+	if err != nil || s == nil || s.hard.GetTerm() != c.hard.GetTerm() || s.hard.GetVote() != c.hard.GetVote() || s.hard.GetCommit() < c.safe {
+		return false
+	}
+	for number, disk := range c.disks {
+		if s.disks[number] != disk && !slices.Contains(c.noted, number) {
+			return false
+		}
+	}
+	index, term := s.end()
+	want, err := c.storage.Term(index)
+	return err == nil && index == c.lastIndex() && term == want && (c.selfDue || bytes.Equal(encode(s.self), encode(c.me)))
 }

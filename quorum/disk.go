@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,25 +34,6 @@ func (c *Core) saved(err error) {
 	if !c.halted {
 		c.caughtUp()
 	}
-}
-
-// Keeps reports whether records hold what this member acts on; true while a write is outstanding.
-func (c *Core) Keeps(records [][]byte) bool {
-	if c.node == nil || c.halted || c.busy() || c.fresh {
-		return true
-	}
-	s, err := load(records)
-	if err != nil || s == nil || s.hard.GetTerm() != c.hard.GetTerm() || s.hard.GetVote() != c.hard.GetVote() || s.hard.GetCommit() < c.safe {
-		return false
-	}
-	for number, disk := range c.disks {
-		if s.disks[number] != disk && !slices.Contains(c.noted, number) {
-			return false
-		}
-	}
-	index, term := s.end()
-	want, err := c.storage.Term(index)
-	return err == nil && index == c.lastIndex() && term == want && (c.selfDue || bytes.Equal(encode(s.self), encode(c.me)))
 }
 
 // tryDisk writes the hard state again, to test the disk.
