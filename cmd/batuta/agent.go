@@ -294,10 +294,12 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 // serve runs the started node until a signal or its own end.
 func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals <-chan os.Signal) error {
 	printed := make(chan struct{})
+	lasts, ends := context.WithCancel(context.Background())
+	defer ends()
 	go func() {
 		defer close(printed)
 		status, _ := a.node.Status(context.Background())
-		a.printEvents(api.Ready(began, status, a.address))
+		a.printEvents(lasts, api.Ready(began, status, a.address))
 	}()
 
 	defer resident.Keep(a.log)()
@@ -316,6 +318,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 		err = parting
 	}
 	endHTTP(ctx)
+	ends()
 	select {
 	case <-printed:
 	case <-ctx.Done(): // our events have no reader
@@ -453,9 +456,9 @@ func (a *agentRun) watch(n *batuta.Node) {
 	}
 }
 
-// printEvents prints until the node ends, or the reader is gone. A reader that was too far
-// behind receives that, then the present state, then what follows.
-func (a *agentRun) printEvents(ready api.Line) {
+// printEvents prints until the node ends, or the reader is gone; while ctx lasts also after a failure to
+// write. A reader that was too far behind receives that, then the present state, then what follows.
+func (a *agentRun) printEvents(ctx context.Context, ready api.Line) {
 	if a.told == nil {
 		return
 	}
@@ -463,19 +466,14 @@ func (a *agentRun) printEvents(ready api.Line) {
 	if a.flags.output.Events == "json" {
 		write = api.Line.WriteJSON
 	}
+	out := follow.Lines(a.Stdout)
 	var mu sync.Mutex
-	print := func(l api.Line) bool {
+	print := func(l api.Line) error {
 		mu.Lock()
 		defer mu.Unlock()
-		err := write(l, a.Stdout)
-		if err != nil {
-			a.log.Warn("events are not printed any more: standard output cannot be written", "error", err)
-		}
-		return err == nil
+		return write(l, out)
 	}
-	if !print(ready) {
-		return
-	}
+	print(ready) // if that fails, so do the events
 	if a.flags.output.Events == "text" && cli.IsTerminal(a.Stdout) {
 		fmt.Fprint(a.Stderr, a.nextSteps(ready))
 	}
@@ -483,25 +481,23 @@ func (a *agentRun) printEvents(ready api.Line) {
 	defer named.Wait()
 	if shows := a.job.shows(); shows != nil {
 		named.Go(func() {
-			for v, err := range follow.On(context.Background(), batuta.ErrBehind, follow.From(a.named, a.node.Elections)) {
-				switch l, ok := api.NamedLine(a.node.ID(), v); {
-				case err != nil && !print(a.behind("")):
-					return
-				case err == nil && ok && shows(v.Election) && !print(l):
-					return
+			follow.Print(ctx, a.log, batuta.ErrBehind, follow.From(a.named, a.node.Elections), func(v batuta.View, err error) error {
+				if err != nil {
+					return print(api.BehindLine(a.node.ID(), time.Now(), ""))
 				}
-			}
+				if l, ok := api.NamedLine(a.node.ID(), v); ok && shows(v.Election) {
+					return print(l)
+				}
+				return nil
+			})
 		})
 	}
-	for ev, err := range follow.On(context.Background(), batuta.ErrBehind, follow.From(a.told, a.node.Events)) {
-		l := api.EventLine(a.node.ID(), ev)
+	follow.Print(ctx, a.log, batuta.ErrBehind, follow.From(a.told, a.node.Events), func(ev batuta.Event, err error) error {
 		if err != nil {
-			l = a.behind(a.node.Leader().Election)
+			return print(api.BehindLine(a.node.ID(), time.Now(), a.node.Leader().Election))
 		}
-		if !print(l) {
-			return
-		}
-	}
+		return print(api.EventLine(a.node.ID(), ev))
+	})
 }
 
 // nextSteps is what a person at a terminal may want to do with the agent that is ready.
@@ -528,14 +524,6 @@ func (a *agentRun) nextSteps(ready api.Line) (text string) {
 		text += fmt.Sprintf("Dashboard: %s://%s   Ask it: batuta status --agent %[2]s\n", scheme, a.address)
 	}
 	return text
-}
-
-// tooSlow is the log line about a reader that was too far behind.
-const tooSlow = "events were read too slowly and some are left out: read them faster, or have fewer with --events off"
-
-func (a *agentRun) behind(election string) api.Line {
-	a.log.Warn(tooSlow, "election", election)
-	return api.BehindLine(a.node.ID(), time.Now(), election)
 }
 
 // manager is a service manager that receives the state of the agent.

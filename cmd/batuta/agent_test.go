@@ -215,7 +215,7 @@ func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
 		}
 	}
 	a.node.Close()
-	a.printEvents(api.Line{Event: "ready"})
+	a.printEvents(t.Context(), api.Line{Event: "ready"})
 	var told []string
 	for line := range strings.Lines(out.String()) {
 		var l api.Line

@@ -66,7 +66,7 @@ func printing(t *testing.T, events string, j *job, out *slowReader) *agentRun {
 func TestEventsGoOnAfterAReaderWasBehind(t *testing.T) {
 	out := &slowReader{opened: make(chan struct{})}
 	a := printing(t, "json", &job{file: &lineFile{}}, out)
-	go a.printEvents(api.Line{Event: "ready"})
+	go a.printEvents(t.Context(), api.Line{Event: "ready"})
 	// Each round tells twice of each name, and two of each are allowed beyond the bound.
 	const names, rounds = 2500, 2 + batuta.MaxBacklog/2/2500
 	var all []*batuta.Election

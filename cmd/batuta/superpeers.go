@@ -241,9 +241,11 @@ func (a *peerRun) serve(operating, health net.Listener) (err error) {
 func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	defer resident.Keep(a.log)()
 	printed, hooked := make(chan struct{}), make(chan struct{})
+	lasts, ends := context.WithCancel(context.Background())
+	defer ends()
 	go func() {
 		defer close(printed)
-		a.print(peeragent.Ready(a.node.Status(), cli.Shown(operating)))
+		a.print(lasts, peeragent.Ready(a.node.Status(), cli.Shown(operating)))
 	}()
 	go func() {
 		defer close(hooked)
@@ -267,6 +269,7 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	defer cancel()
 	err := a.node.Close()
 	a.endHTTP()
+	ends()
 	for _, done := range []chan struct{}{printed, hooked} {
 		select {
 		case <-done:
@@ -276,7 +279,7 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	return err
 }
 
-func (a *peerRun) print(ready peeragent.Line) {
+func (a *peerRun) print(ctx context.Context, ready peeragent.Line) {
 	short := cli.IsTerminal(a.Stdout)
 	write := func(l peeragent.Line, w io.Writer) error { return l.WriteText(w, short) }
 	switch a.flags.output.Events {
@@ -285,19 +288,14 @@ func (a *peerRun) print(ready peeragent.Line) {
 	case "json":
 		write = peeragent.Line.WriteJSON
 	}
-	unread := write(ready, a.Stdout)
-	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, a.node.Watch) {
-		if unread != nil {
-			a.log.Warn("events are not printed any more: standard output cannot be written", "error", unread)
-			return
-		}
-		l := peeragent.LineOf(a.node.ID(), ev)
+	out := follow.Lines(a.Stdout)
+	write(ready, out) // if that fails, so do the events
+	follow.Print(ctx, a.log, superpeer.ErrBehind, a.node.Watch, func(ev superpeer.Event, err error) error {
 		if err != nil {
-			a.log.Warn(tooSlow)
-			l = peeragent.BehindLine(a.node.ID(), time.Now())
+			return write(peeragent.BehindLine(a.node.ID(), time.Now()), out)
 		}
-		unread = write(l, a.Stdout)
-	}
+		return write(peeragent.LineOf(a.node.ID(), ev), out)
+	})
 }
 
 func newSuperpeersCommand(e cli.Env) *cobra.Command {

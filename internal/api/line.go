@@ -134,7 +134,7 @@ func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
 	return l, v.Defined() || v.Lost.Defined()
 }
 
-// BehindLine reports to a reader of member id's events that it was too slow and has missed some of
+// BehindLine reports to a reader of member id's events that it has missed some of
 // that election; empty: of all.
 func BehindLine(id batuta.ID, at time.Time, election string) Line {
 	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
@@ -173,7 +173,10 @@ type Text struct {
 
 // Write writes l in a single write; it escapes what is not printable.
 func (t *Text) Write(l Line, w io.Writer) error {
-	if l.Event == "meta" {
+	switch l.Event {
+	case "behind": // the present state follows
+		t.metas = nil
+	case "meta":
 		was, known := t.metas[l.Member]
 		now := Pairs(l.Meta)
 		if now == was && (known || len(l.Meta) > 0) {
@@ -227,7 +230,7 @@ func (l Line) story() string {
 		if l.Missed > 0 {
 			some = strconv.FormatUint(l.Missed, 10)
 		}
-		return fmt.Sprintf("these events were read too slowly, and %s of election %s are left out: the present state follows", some, cmp.Or(l.Election, "(all)"))
+		return fmt.Sprintf("%s events of election %s are left out: the present state follows", some, cmp.Or(l.Election, "(all)"))
 	case "reset":
 		return "the agent has started since, or this is a different agent: the present state follows"
 	case "standing":

@@ -137,12 +137,15 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	if err := c.start(cmd.Context()); err != nil {
 		return err
 	}
-	endHTTP, err := c.serve(listener)
+	lasts, ends := context.WithCancel(context.Background())
+	defer ends()
+	endHTTP, err := c.serve(lasts, listener)
 	if err == nil {
 		err = c.work(signals)
 	} else {
 		c.election.Close()
 	}
+	ends()
 	c.beside.Wait()
 	endHTTP()
 	return err
@@ -227,7 +230,7 @@ func candidateAdmitted(ctx context.Context, engine engines.Engine) error {
 }
 
 // serve answers on the listener, prints events and runs hooks, until the election has ended.
-func (c *candidate) serve(listener net.Listener) (end func(), err error) {
+func (c *candidate) serve(lasts context.Context, listener net.Listener) (end func(), err error) {
 	end = func() {}
 	address := cli.Shown(listener)
 	if listener != nil {
@@ -247,7 +250,7 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 		told := c.election.Events(context.Background())
 		c.beside.Go(func() {
 			status, _ := c.election.Status(context.Background())
-			c.print(api.Ready(time.Now(), status, address), told)
+			c.print(lasts, api.Ready(time.Now(), status, address), told)
 		})
 	}
 	if h := c.flags.hooks.Config(c.log); h.Any() {
@@ -259,20 +262,16 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	return end, nil
 }
 
-func (c *candidate) print(ready api.Line, told iter.Seq2[batuta.Event, error]) {
-	err := writeLine(c.stdout, c.flags.output.Events, ready)
-	for ev, behind := range follow.On(context.Background(), batuta.ErrBehind, follow.From(told, c.election.Events)) {
-		if err != nil {
-			c.log.Warn("events are not printed any more", "error", err)
-			return
-		}
+func (c *candidate) print(ctx context.Context, ready api.Line, told iter.Seq2[batuta.Event, error]) {
+	out := follow.Lines(c.stdout)
+	writeLine(out, c.flags.output.Events, ready) // if that fails, so do the events
+	follow.Print(ctx, c.log, batuta.ErrBehind, follow.From(told, c.election.Events), func(ev batuta.Event, err error) error {
 		l := api.EventLine(c.election.ID(), ev)
-		if behind != nil {
-			c.log.Warn("events were read too slowly and some are left out", "error", behind)
+		if err != nil {
 			l = api.BehindLine(c.election.ID(), time.Now(), c.election.Leader().Election)
 		}
-		err = writeLine(c.stdout, c.flags.output.Events, l)
-	}
+		return writeLine(out, c.flags.output.Events, l)
+	})
 }
 
 func writeLine(w io.Writer, form string, l api.Line) error {

@@ -118,7 +118,7 @@ func (l *Line) text() string {
 		}
 		return fmt.Sprintf("%s is served by %s at %s%s", l.ID, *l.Home, l.Address, way)
 	case "behind":
-		return "these events were read too slowly, and some are left out: what follows is so now"
+		return "some events are left out: the present state follows"
 	case superpeer.EventClient:
 		return fmt.Sprintf("client %s at %s %s", l.Client, l.Address, l.State)
 	}
