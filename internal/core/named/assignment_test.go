@@ -231,7 +231,7 @@ func TestTwoSidesMeet(t *testing.T) {
 		}
 	}
 	c.run(700 * time.Millisecond)
-	c.led = map[string]election.Token{} // each side counts for itself
+	c.led = map[key]election.Token{} // each side counts for itself
 	c.lead(2, "2", "1")
 	c.run(3 * time.Second)
 	if n := len(c.members["1"].leads) + len(c.members["2"].leads); n != 12 {
@@ -518,7 +518,7 @@ func TestACoordinatorWithoutFurtherNumbersStepsDown(t *testing.T) {
 		}
 		c.leadAll(2, "2")
 		c.run(2 * time.Second)
-		if led := c.led[name]; led.Epoch <= 2<<EpochBits-1 {
+		if led := c.led[key{name, 0}]; led.Epoch <= 2<<EpochBits-1 {
 			t.Errorf("the next coordinator: led under %d, want above %d", led.Epoch, 2<<EpochBits-1)
 		}
 	}

@@ -127,7 +127,7 @@ func (o *office) raised(seats []Seat) {
 func (o *office) raise(k *contest) {
 	for _, s := range k.seats {
 		if !s.expected && s.asked.IsZero() && s.leader != election.None && s.top > s.epoch {
-			s.to = s.leader
+			s.to, s.pin = s.leader, s.pinned
 			o.release(k, s, "a higher epoch is known than its leader's") // of a different side of a partition, or of a cluster that began again
 		}
 	}

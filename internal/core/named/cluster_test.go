@@ -22,7 +22,7 @@ type cluster struct {
 	cut     map[[2]election.ID]bool
 	loses   func(*election.Message) bool // nil: no message
 	bytes   int
-	led     map[string]election.Token // the highest token that anyone has led under
+	led     map[key]election.Token // the last token that a member has led each seat under
 }
 
 // tester is one member.
@@ -52,7 +52,7 @@ type tester struct {
 const beatTime = 100 * time.Millisecond
 
 func newCluster(t testing.TB, n int) *cluster {
-	c := &cluster{t: t, now: time.Unix(0, 0), members: map[election.ID]*tester{}, cut: map[[2]election.ID]bool{}, led: map[string]election.Token{}}
+	c := &cluster{t: t, now: time.Unix(0, 0), members: map[election.ID]*tester{}, cut: map[[2]election.ID]bool{}, led: map[key]election.Token{}}
 	for i := range n {
 		c.ids = append(c.ids, election.ID(fmt.Sprint(i+1)))
 	}
@@ -197,10 +197,10 @@ func (m *tester) change(ch Change) {
 		return
 	}
 	m.moves++
-	if !ch.Token.Above(m.led[ch.Name]) && ch.Seat == 0 && len(m.c.campaigns) > 0 && m.c.campaigns[ch.Name].Seats == 1 {
-		m.t.Errorf("%s leads %s as %v after %v", m.id, ch.Name, ch.Token, m.led[ch.Name])
+	if !ch.Token.Above(m.led[k]) && ch.Seat == 0 && len(m.c.campaigns) > 0 && m.c.campaigns[ch.Name].Seats == 1 {
+		m.t.Errorf("%s leads %s as %v after %v", m.id, ch.Name, ch.Token, m.led[k])
 	}
-	m.led[ch.Name] = ch.Token
+	m.led[k] = ch.Token
 	m.leads[ch.Name] = ch.Token
 	m.working[ch.Name] = true
 	m.do(m.c.Begin(m.now, []string{ch.Name}))

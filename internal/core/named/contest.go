@@ -107,17 +107,17 @@ func (k *contest) sits(id election.ID) bool {
 	return slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader == id })
 }
 
-// comingTo returns the seat of a name that is being handed over to a member; nil: there is none.
-func (k *contest) comingTo(id election.ID) *seat {
-	return k.seatIf(func(s *seat) bool { return !s.asked.IsZero() && s.to == id })
+// next is the member that a seat is meant for when it has no leader.
+func (k *contest) next(s *seat) election.ID {
+	if s.index < k.want && (s.leader == election.None || !s.asked.IsZero()) {
+		return s.to
+	}
+	return election.None
 }
 
-// seatIf returns the first seat with some property; nil: none has it.
-func (k *contest) seatIf(has func(*seat) bool) *seat {
-	if i := slices.IndexFunc(k.seats, has); i >= 0 {
-		return k.seats[i]
-	}
-	return nil
+// comes reports whether a seat of a name is meant for a member.
+func (k *contest) comes(id election.ID) bool {
+	return slices.ContainsFunc(k.seats, func(s *seat) bool { return k.next(s) == id })
 }
 
 // worstFirst returns the seats of a name, first those that the next member to come should take. Its
@@ -163,10 +163,16 @@ func (all *contests) best(k *contest, s *seat) *candidate {
 	if i := slices.IndexFunc(list, func(can *candidate) bool { return can.of.id == s.to }); i >= 0 {
 		return list[i]
 	}
-	if slices.ContainsFunc(list, func(can *candidate) bool { return can.of.id != s.avoid }) {
-		list = slices.DeleteFunc(list, func(can *candidate) bool { return can.of.id == s.avoid })
+	list = except(list, func(can *candidate) bool { return can.of.id == s.avoid })
+	return leastLoaded(except(list, func(can *candidate) bool { return k.comes(can.of.id) }))
+}
+
+// except returns a list without some, or all of it if it has no others.
+func except(list []*candidate, without func(*candidate) bool) []*candidate {
+	if !slices.ContainsFunc(list, func(can *candidate) bool { return !without(can) }) {
+		return list
 	}
-	return leastLoaded(list)
+	return slices.DeleteFunc(list, without)
 }
 
 // leastLoaded returns the candidate with the least load, of those that prefer the name if any do.

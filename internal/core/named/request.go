@@ -168,12 +168,10 @@ func (o *office) transfer(name string, to election.ID) string {
 	case !o.fit(to):
 		return fmt.Sprintf("member %s cannot lead now", to)
 	}
-	s := k.seatIf(func(s *seat) bool {
-		return s.index < k.want && (s.leader == to || s.to == to && !s.asked.IsZero())
-	})
-	if s == nil {
-		k.seat(max(k.want, 1) - 1) // all are there
-		s = k.worstFirst(o.isDrained)[0]
+	k.seat(max(k.want, 1) - 1) // all are there
+	s := k.worstFirst(o.isDrained)[0]
+	if i := slices.IndexFunc(k.seats, func(s *seat) bool { return s.index < k.want && s.leader == to || k.next(s) == to }); i >= 0 {
+		s = k.seats[i]
 	}
 	if s.leader == to && s.asked.IsZero() {
 		return ""

@@ -255,3 +255,109 @@ func TestASeatThatEndsIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A member that resigns, and gets its seat back as the only candidate, was not chosen by hand: a
+// preferred one that comes later leads.
+func TestTheOnlyCandidateThatResignsIsNotPinned(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.seated("1")
+	c.members["1"].do(c.members["1"].c.Resign(c.now, "d"))
+	c.run(time.Second)
+	c.ledBy("1")
+	c.campaign("d", Candidacy{Prefer: true}, "2")
+	c.run(time.Second)
+	c.ledBy("2")
+}
+
+// A seat without a leader goes to a candidate to which no other seat is being handed over, if there
+// is one: the transfer is not dropped.
+func TestAnEmptySeatIsNotForTheMemberOfATransfer(t *testing.T) {
+	c := newLedCluster(t, 5, "5", 0)
+	c.seated("1", "2")
+	c.campaign("d", Candidacy{Seats: 2}, "3", "4")
+	c.run(time.Second)
+	c.members["1"].works["d"] = true
+	c.ask("5", Request{Do: DoTransfer, Name: "d", Member: "3"}, "")
+	c.run(50 * time.Millisecond)
+	c.members["2"].do(c.members["2"].c.Withdraw(c.now, "d"))
+	c.run(time.Second)
+	c.members["1"].stops("d")
+	c.run(time.Second)
+	c.ledBy("3", "4")
+	for _, e := range c.members["5"].c.names["d"] {
+		if e.Pinned != (e.Leader == "3") {
+			t.Errorf("seat %d of %s: pinned %v", e.Seat.Seat, e.Leader, e.Pinned)
+		}
+	}
+}
+
+// A transfer that is repeated while its seat waits for room interrupts no further leader.
+func TestATransferToAnEmptySeatMayBeRepeated(t *testing.T) {
+	c := newLedCluster(t, 4, "4", 0)
+	c.seated("1", "2", "3")
+	was, _ := c.members["1"].c.Leads("d")
+	c.members["3"].works["d"] = true
+	c.members["2"].do(c.members["2"].c.Withdraw(c.now, "d"))
+	c.campaign("d", Candidacy{Seats: 2}, "1", "3") // the seat of 3 ends, and it works on
+	c.run(time.Second)
+	c.campaign("d", Candidacy{Seats: 2}, "2")
+	c.run(time.Second)
+	for range 2 {
+		c.ask("4", Request{Do: DoTransfer, Name: "d", Member: "2"}, "")
+		c.run(time.Second)
+	}
+	c.members["3"].stops("d")
+	c.run(time.Second)
+	c.ledBy("1", "2")
+	if is, _ := c.members["1"].c.Leads("d"); is != was {
+		t.Errorf("1 leads as %v, want %v", is, was)
+	}
+}
+
+// A leader that gets a higher epoch was chosen by hand if it was before.
+func TestAHigherEpochLeavesALeaderPinned(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.seated("1")
+	c.campaign("d", Candidacy{}, "2")
+	c.run(time.Second)
+	c.ask("3", Request{Do: DoTransfer, Name: "d", Member: "2"}, "")
+	c.run(time.Second)
+	c.members["3"].c.office.raised([]Seat{{Name: "d", Epoch: 1<<EpochBits + 9}})
+	c.run(time.Second)
+	if e := c.members["3"].c.names["d"][0]; e.Leader != "2" || e.Epoch <= 1<<EpochBits+9 || !e.Pinned {
+		t.Errorf("%s leads with epoch %d, pinned %v", e.Leader, e.Epoch, e.Pinned)
+	}
+}
+
+// Preference comes before shares: the leader that another is preferred to has less then.
+func TestALeaderKeepsWhatPreferenceLeavesIt(t *testing.T) {
+	c := newLedCluster(t, 2, "2", 0)
+	c.campaign("a", Candidacy{Weight: 4}, "1")
+	c.campaign("c", Candidacy{Weight: 4}, "1")
+	c.run(time.Second)
+	was, _ := c.members["1"].c.Leads("a")
+	m := c.members["2"]
+	m.do(m.c.Campaign(c.now, Stand{"a", Candidacy{Weight: 4, Seats: 1}}, Stand{"c", Candidacy{Weight: 4, Seats: 1, Prefer: true}}))
+	c.run(time.Second)
+	if is, _ := c.members["1"].c.Leads("a"); is != was {
+		t.Errorf("1 leads as %v, want %v", is, was)
+	}
+}
+
+// A transfer to a member that was to lead a seat that ends takes one that stays.
+func TestATransferToTheNextLeaderOfASeatThatEnds(t *testing.T) {
+	c := newLedCluster(t, 4, "4", 0)
+	c.seated("1", "2")
+	c.campaign("d", Candidacy{Seats: 2}, "3")
+	c.run(time.Second)
+	c.members["2"].works["d"] = true
+	c.ask("4", Request{Do: DoDrain, Member: "2"}, "")
+	c.run(50 * time.Millisecond)
+	c.campaign("d", Candidacy{Seats: 1}, "1", "2", "3")
+	c.run(time.Second)
+	c.ask("4", Request{Do: DoTransfer, Name: "d", Member: "3"}, "")
+	c.run(time.Second)
+	c.members["2"].stops("d")
+	c.run(time.Second)
+	c.ledBy("3")
+}

@@ -2,6 +2,7 @@ package named
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/batuta-dev/batuta/election"
@@ -77,7 +78,7 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	}
 	o.noteName("assigns", k.name, id, next, why)
 	k.last, s.epoch = next, next
-	s.pinned = s.pin && (s.to == election.None || s.to == id)
+	s.pinned = s.pin && (s.to == id || s.to == election.None && s.avoid != id)
 	s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None
 	o.seatAt(k, s, id)
 	o.changes(k, s)
@@ -119,11 +120,16 @@ func (o *office) level() {
 		o.uneven = false
 		return
 	}
-	before := o.moving
-	if all := o.levelAll(o.mean()); all && o.moving == before {
-		all = o.levelAll(0) // a member that cannot lead everything leaves more to those that can
-		o.uneven = !all
+	before, limits := o.moving, []int{math.MaxInt, o.mean(), 0} // preference comes first, and last a member that cannot lead everything
+	if !o.choosy {
+		limits = limits[1:]
 	}
+	for _, least := range limits {
+		if !o.levelAll(least) || o.moving > before {
+			return // the rest when these have ended
+		}
+	}
+	o.uneven = false
 }
 
 // even reports whether the shares by themselves prove that levelAll would find nothing.
@@ -185,7 +191,7 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		return
 	}
 	to := leastLoaded(slices.DeleteFunc(o.contests.candidates(k, nil), func(can *candidate) bool {
-		return k.comingTo(can.of.id) != nil // it can lead one
+		return k.comes(can.of.id) // it can lead one
 	}))
 	if o.isDrained(s.leader) {
 		if to != nil || o.drained[s.leader] {
