@@ -539,18 +539,23 @@ const MaxPause = election.MaxPause
 // [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
 // it for the rest of the pause. A leader that is unhealthy keeps it, too.
 //
-// It returns when this member goes by it, or the pause is over. If leadership moves meanwhile, the next leader is asked, too. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
-// a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
+// It returns when this member has received it. If leadership moves meanwhile, the next leader is asked, too.
+// It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
 // A pause is not on disk: it ends when every process that knows it has ended.
 func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 	if length < 0 || length > MaxPause {
 		return config("pause of %v: give at most %v, or 0 to end a pause", length, MaxPause)
 	}
 	var asked Token
-	var agreed time.Time // zero: no leader has agreed
+	var before uint64 // the version of the pause when the call began
+	agreed := false
 	for first := true; ; first = false {
 		var view View
+		var version uint64
 		until, err := ask(ctx, &n.calls, func() (until time.Time) {
+			if c, ok := n.machine.(interface{ PauseVersion() uint64 }); ok {
+				version = c.PauseVersion()
+			}
 			until, _ = n.paused()
 			if view = n.view(); length == 0 && !until.IsZero() && !view.Defined() {
 				n.emit(election.Event{Kind: election.Pausing})
@@ -558,20 +563,19 @@ func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 			}
 			return until
 		})
+		if first {
+			before = version
+		}
 		switch {
-		case err != nil, length == 0 && until.IsZero(), !agreed.IsZero() && !until.IsZero():
+		case err != nil, length == 0 && until.IsZero(), agreed && version > before:
 			return err
-		case length > 0 && !agreed.IsZero() && time.Since(agreed) >= length: // over before it has arrived here
-			return nil
 		case first, view.Defined() && view.Token != asked: // a leader that ends may not have passed it on
 			asked = view.Token
 			answered, err := n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
 			if err != nil {
 				return err
 			}
-			if answered && agreed.IsZero() {
-				agreed = time.Now()
-			}
+			agreed = agreed || answered
 		default:
 			select {
 			case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat

@@ -492,3 +492,35 @@ func TestAShortPauseEnds(t *testing.T) {
 		}
 	})
 }
+
+// A pause that this member knew before is no sign that the new one has arrived, and one that another member
+// has ended meanwhile does not arrive.
+func TestAPauseIsChangedWhereItIsAskedFor(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		c.startAll()
+		c.agree("2")
+		n := c.nodes["1"]
+		for _, length := range []time.Duration{time.Minute, time.Hour, 2 * time.Second} {
+			if err := n.Pause(t.Context(), length); err != nil {
+				t.Fatal(err)
+			}
+			s, err := n.Status(t.Context())
+			if left := time.Until(s.Paused); err != nil || left < length-time.Second || left > length {
+				t.Errorf("a pause of %v ends in %v", length, left)
+			}
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- n.Pause(t.Context(), time.Hour) }()
+		for s, _ := c.nodes["2"].Status(t.Context()); time.Until(s.Paused) < time.Minute; s, _ = c.nodes["2"].Status(t.Context()) {
+			time.Sleep(time.Microsecond)
+		}
+		if err := c.nodes["2"].Pause(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		if err := <-ended; err != nil || time.Since(began) > 5*time.Second {
+			t.Errorf("a pause that another member ended: %v after %v", err, time.Since(began))
+		}
+	})
+}

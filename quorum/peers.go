@@ -200,6 +200,9 @@ func (c *crew) send(p *peer, m *election.Message) {
 // until then.
 func (c *crew) Paused() (time.Time, election.ID) { return c.pause.Until(c.now) }
 
+// PauseVersion is higher after each change of the pause.
+func (c *crew) PauseVersion() uint64 { return c.pause.Version() }
+
 // acknowledged returns when the latest round was sent that a majority has acknowledged, in this
 // member's stamps; 0: none. While the configuration changes, it takes a majority of both the old
 // and the new.

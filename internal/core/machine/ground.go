@@ -175,6 +175,9 @@ func routine(k election.MessageKind) bool {
 // then.
 func (m *ground) Paused() (time.Time, election.ID) { return m.pause.Until(m.now) }
 
+// PauseVersion is higher after each change of the pause.
+func (m *ground) PauseVersion() uint64 { return m.pause.Version() }
+
 // bears adds to a trace how long silence is tolerated.
 func bears(t election.Timing) string {
 	if t.Silence == 0 {

@@ -45,6 +45,9 @@ func (p *Pause) Until(now time.Time) (time.Time, election.ID) {
 	return p.until, p.holder
 }
 
+// Version is higher after each change that a user or the holder has made; the end of a pause is none.
+func (p *Pause) Version() uint64 { return p.version }
+
 // Set begins a pause of that length, or ends it with 0.
 func (p *Pause) Set(now time.Time, length time.Duration, holder election.ID) {
 	p.version, p.until, p.holder = min(p.version+1, election.MaxVersion), now.Add(length), holder
