@@ -467,7 +467,7 @@ func (a *agentRun) printEvents(ctx context.Context, ready api.Line) {
 		write = api.Line.WriteJSON
 	}
 	out := follow.Lines(a.Stdout)
-	var mu sync.Mutex
+	var mu sync.Mutex // two goroutines print
 	print := func(l api.Line) error {
 		mu.Lock()
 		defer mu.Unlock()

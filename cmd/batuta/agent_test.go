@@ -70,16 +70,21 @@ func said(t *testing.T, out *bufio.Scanner, want string) string {
 	return ""
 }
 
-// SIGHUP takes over the log level from the file, and keeps the old one when the
-// file makes no sense.
-func TestReload(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "batuta.yaml")
-	write := func(text string) {
+// fileOf returns a file of that name that does not exist yet, and what writes it.
+func fileOf(t *testing.T, name string) (file string, write func(text string)) {
+	file = filepath.Join(t.TempDir(), name)
+	return file, func(text string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// SIGHUP takes over the log level from the file, and keeps the old one when the
+// file makes no sense.
+func TestReload(t *testing.T) {
+	file, write := fileOf(t, "batuta.yaml")
 	write("log-level: info\nhttp: off\n")
 	a := startLone(t, "--config", file)
 	said(t, bufio.NewScanner(a.stdout), "leads")
@@ -98,13 +103,7 @@ func TestReload(t *testing.T) {
 
 // The log has the reason for which a command of a file of elections is stopped.
 func TestACommandIsStoppedForItsLine(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "elections")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	file, write := fileOf(t, "elections")
 	const line = "x sh -c 'echo begun; exec sleep 1000'\n"
 	write(line)
 	a := startLone(t, "--elections-file", file)

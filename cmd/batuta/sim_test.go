@@ -104,13 +104,8 @@ func TestSimRefuses(t *testing.T) {
 // A scenario whose expectation does not come true ends with 1 and says what was
 // the case; its pictures are drawn all the same.
 func TestSimRun(t *testing.T) {
-	dir := t.TempDir()
-	file, svg := filepath.Join(dir, "s.txt"), filepath.Join(dir, "s.svg")
-	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	file, write := fileOf(t, "s.txt")
+	svg := filepath.Join(t.TempDir(), "s.svg")
 	write("members 1 2\nrun 1s\nexpect leader 2\n")
 	if code, _, errs := playing(t, "run", file, "--svg", svg); code != cli.Done {
 		t.Errorf("exit code %d: %s", code, errs)

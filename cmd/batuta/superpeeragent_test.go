@@ -501,13 +501,7 @@ func answering(body, kind string) http.Handler {
 
 // An operator that rotates a secret reads in the log that it is in use.
 func TestASuperPeersAgentLogsThatItsFilesAreReloaded(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "secret")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	file, write := fileOf(t, "secret")
 	first, next := security.NewSecret(), security.NewSecret()
 	write(first + "\n")
 	a := startCommand(t, "superpeer", "agent", "--listen", "127.0.0.1:0", "--http", "off", "--secret-file", file)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -52,20 +51,17 @@ func Print[E any](ctx context.Context, log *slog.Logger, behind error, watch fun
 	}
 }
 
-// Lines returns a writer for several goroutines. If w took only a part of a line, the writer ends that
-// line before the next.
+// Lines returns a writer, not safe for concurrent use. If w took only a part of a line, the writer ends
+// that line before the next.
 func Lines(w io.Writer) io.Writer { return &lines{w: w} }
 
 type lines struct {
-	mu  sync.Mutex
 	w   io.Writer
 	cut bool // the last line written has no end
 }
 
 // Write takes whole lines.
 func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.cut {
 		if _, err := l.w.Write([]byte("\n")); err != nil {
 			return 0, err

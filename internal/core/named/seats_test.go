@@ -80,12 +80,9 @@ func TestFewerSeatsInterruptNoLeader(t *testing.T) {
 	}
 }
 
-// Where a member is left for one of two seats whose leaders are drained, the other leader goes on.
+// Two leaders are drained, and a third member can lead one of their seats: one of the two goes on.
 func TestADrainedLeaderGoesOnWhereNoMemberIsLeft(t *testing.T) {
-	c := newLedCluster(t, 4, "4", 0)
-	c.seated("1", "2")
-	c.campaign("d", Candidacy{Seats: 2}, "3", "4")
-	c.run(time.Second)
+	c := newSeatedCluster(t, 4, 2, 2)
 	c.members["1"].works["d"] = true
 	for _, id := range []election.ID{"1", "2"} {
 		c.ask("4", Request{Do: DoDrain, Member: id}, "")
@@ -103,10 +100,7 @@ func TestADrainedLeaderGoesOnWhereNoMemberIsLeft(t *testing.T) {
 // A transfer to a member to which a seat is being handed over waits for that one: no further leader
 // is interrupted.
 func TestATransferTakesTheSeatThatIsComing(t *testing.T) {
-	c := newLedCluster(t, 4, "4", 0)
-	c.seated("1", "2")
-	c.campaign("d", Candidacy{Seats: 2}, "3")
-	c.run(time.Second)
+	c := newSeatedCluster(t, 4, 2, 1)
 	c.members["2"].works["d"] = true
 	was, _ := c.members["1"].c.Leads("d")
 	m := c.members["4"]
@@ -122,6 +116,16 @@ func TestATransferTakesTheSeatThatIsComing(t *testing.T) {
 	if leads, seat := c.members["3"].c.Leads("d"); !leads.Defined() || !m.c.Pinned("d", seat) {
 		t.Errorf("3 leads as %v; want a lead given by hand", leads)
 	}
+}
+
+// newSeatedCluster is one of n, whose last leads. The first so many lead the seats of an election d,
+// and those that follow are further candidates of it.
+func newSeatedCluster(t *testing.T, n, seats, further int) *cluster {
+	c := newLedCluster(t, n, election.ID(fmt.Sprint(n)), 0)
+	c.seated(c.ids[:seats]...)
+	c.campaign("d", Candidacy{Seats: seats}, c.ids[seats:seats+further]...)
+	c.run(time.Second)
+	return c
 }
 
 // seated has members lead the seats of an election d.
@@ -157,10 +161,7 @@ func (c *cluster) ledBy(want ...election.ID) {
 
 // A member to which a drained leader hands over is not drained as well: it is the last candidate.
 func TestTheSuccessorOfADrainedLeaderIsNotDrained(t *testing.T) {
-	c := newLedCluster(t, 3, "3", 0)
-	c.seated("1")
-	c.campaign("d", Candidacy{}, "2")
-	c.run(time.Second)
+	c := newSeatedCluster(t, 3, 1, 1)
 	c.members["1"].works["d"] = true
 	c.ask("3", Request{Do: DoDrain, Member: "1"}, "")
 	c.run(50 * time.Millisecond)
@@ -174,10 +175,7 @@ func TestTheSuccessorOfADrainedLeaderIsNotDrained(t *testing.T) {
 // that is its leader, or a higher epoch gets known.
 func TestTheLastTransferCounts(t *testing.T) {
 	for to, known := range map[election.ID]uint64{"1": 0, "2": 1<<EpochBits + 9} {
-		c := newLedCluster(t, 3, "3", 0)
-		c.seated("1")
-		c.campaign("d", Candidacy{}, "2")
-		c.run(time.Second)
+		c := newSeatedCluster(t, 3, 1, 1)
 		c.members["1"].works["d"] = true
 		for _, id := range []election.ID{"2", to} {
 			c.ask("3", Request{Do: DoTransfer, Name: "d", Member: id}, "")
@@ -193,10 +191,7 @@ func TestTheLastTransferCounts(t *testing.T) {
 // A transfer takes the seat of a leader that was not chosen by hand.
 func TestTwoTransfersLeadTwoSeats(t *testing.T) {
 	for _, between := range []time.Duration{0, time.Second} {
-		c := newLedCluster(t, 5, "5", 0)
-		c.seated("1", "2")
-		c.campaign("d", Candidacy{Seats: 2}, "3", "4")
-		c.run(time.Second)
+		c := newSeatedCluster(t, 5, 2, 2)
 		for _, id := range []election.ID{"3", "4"} {
 			c.ask("5", Request{Do: DoTransfer, Name: "d", Member: id}, "")
 			c.run(between)
@@ -272,10 +267,7 @@ func TestTheOnlyCandidateThatResignsIsNotPinned(t *testing.T) {
 // A seat without a leader goes to a candidate to which no other seat is being handed over, if there
 // is one: the transfer is not dropped.
 func TestAnEmptySeatIsNotForTheMemberOfATransfer(t *testing.T) {
-	c := newLedCluster(t, 5, "5", 0)
-	c.seated("1", "2")
-	c.campaign("d", Candidacy{Seats: 2}, "3", "4")
-	c.run(time.Second)
+	c := newSeatedCluster(t, 5, 2, 2)
 	c.members["1"].works["d"] = true
 	c.ask("5", Request{Do: DoTransfer, Name: "d", Member: "3"}, "")
 	c.run(50 * time.Millisecond)
@@ -316,10 +308,7 @@ func TestATransferToAnEmptySeatMayBeRepeated(t *testing.T) {
 
 // A leader that gets a higher epoch was chosen by hand if it was before.
 func TestAHigherEpochLeavesALeaderPinned(t *testing.T) {
-	c := newLedCluster(t, 3, "3", 0)
-	c.seated("1")
-	c.campaign("d", Candidacy{}, "2")
-	c.run(time.Second)
+	c := newSeatedCluster(t, 3, 1, 1)
 	c.ask("3", Request{Do: DoTransfer, Name: "d", Member: "2"}, "")
 	c.run(time.Second)
 	c.members["3"].c.office.raised([]Seat{{Name: "d", Epoch: 1<<EpochBits + 9}})
@@ -346,10 +335,7 @@ func TestALeaderKeepsWhatPreferenceLeavesIt(t *testing.T) {
 
 // A transfer to a member that was to lead a seat that ends takes one that stays.
 func TestATransferToTheNextLeaderOfASeatThatEnds(t *testing.T) {
-	c := newLedCluster(t, 4, "4", 0)
-	c.seated("1", "2")
-	c.campaign("d", Candidacy{Seats: 2}, "3")
-	c.run(time.Second)
+	c := newSeatedCluster(t, 4, 2, 1)
 	c.members["2"].works["d"] = true
 	c.ask("4", Request{Do: DoDrain, Member: "2"}, "")
 	c.run(50 * time.Millisecond)

@@ -83,7 +83,7 @@ const Nothing = "-"
 // What "settle" leaves unchanged.
 const (
 	ButCuts  = "but cuts"
-	ButDisks = "but disks" // disks whose writes take minutes or never end; full disks of a quorum
+	ButDisks = "but disks" // disks that hang; with a quorum, full disks too
 )
 
 // Link is a pair of members, in the direction from A to B or in both.
