@@ -58,10 +58,12 @@ func (l *List) join(round election.Round, out election.Actions) {
 	}
 }
 
-// withOwn returns the list with this member, if it is a candidate.
+// withOwn returns the list with this member as it ranks now, if it is a candidate. A list that has
+// passed an earlier process of this member has its earlier rank.
 func withOwn(list []election.Rank, out election.Actions) []election.Rank {
 	list = slices.Clone(list) // a message is never changed after it was sent
-	if out.Eligible(out.Self().ID) && !slices.Contains(list, out.Self()) {
+	list = slices.DeleteFunc(list, func(r election.Rank) bool { return r.ID == out.Self().ID })
+	if out.Eligible(out.Self().ID) {
 		list = append(list, out.Self())
 	}
 	return list

@@ -172,13 +172,18 @@ func (w *judge) astray(a, b *process) bool {
 	return e.Version == 0 && e.Number == 0 && len(b.through) > 0
 }
 
-// refused reports whether p is refused, so that it does not count as a candidate. Either a live
-// member that p has only from a configuration has joined elsewhere and refuses p. Or more
-// members refuse p for its times than share them, or as many, and they have the greatest id.
+// refused reports whether p is refused, so that it does not count as a candidate. Either a member
+// that p has only from a configuration has joined elsewhere, and refuses p, or did before it ended.
+// Or more members refuse p for its times than share them, or as many, and they have the greatest id.
 func (w *judge) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
-		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
-			w.has(p, q) && !q.machine.Knows(p.rank.ID) && w.astray(p, q) && !q.joins()
+		switch {
+		case q == p || q.machine == nil || !w.has(p, q) || q.machine.Knows(p.rank.ID) || !w.astray(p, q):
+			return false
+		case q.condition == scenario.Alive && w.reach(p, q):
+			return !q.joins()
+		}
+		return p.machine.Standing() == election.IneligibleRefused
 	})
 }
 

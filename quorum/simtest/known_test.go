@@ -26,8 +26,6 @@ type knownFailure struct {
 var knownFailures = []knownFailure{
 	{"bully_leads_beside_work_added", invariant.Overlap, "one schedule in 570,000; its cause is not found yet"},
 	{"bully_leads_beside_work_few_members", invariant.Overlap, "one schedule in 570,000; its cause is not found yet"},
-	{"ring_higher_follows", invariant.Converges, "one schedule in a million; its cause is not found yet"},
-	{"ring_round_lists_six", invariant.Bounded, "one schedule in a million; its cause is not found yet"},
 }
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
