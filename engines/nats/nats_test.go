@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -42,6 +43,25 @@ func TestAServerThatHasEndedIsNamed(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Close does not wait for a server that does not answer.
+func TestCloseDoesNotWaitForTheServer(t *testing.T) {
+	t.Parallel()
+	p := enginetest.NewProxy(t, enginetest.ServeNats(t, 1).Addrs[0])
+	e := nats.New(enginetest.DialNats(t, p.Addr()), config(1), "silent")
+	r, err := e.Claim(t.Context(), engines.Record{Version: "0"}, engines.Record{ID: "1", Process: "p", Lasts: time.Minute})
+	if err == nil {
+		err = e.Changed(t.Context(), r) // it begins to watch
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Cut()()
+	began := time.Now()
+	if err := e.Close(); err != nil || time.Since(began) > 3*time.Second {
+		t.Errorf("Close gives %v after %v", err, time.Since(began))
+	}
 }
 
 // Of three servers each is killed, and each is stopped: an election goes on. Without a majority there is no leader.
