@@ -72,8 +72,8 @@ func (c Config) withDefaults() (Config, error) {
 		wrong("ID: %w", err)
 	}
 	c.ID = id
-	if len(c.Election) > 256 || strings.ContainsFunc(c.Election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		wrong("Election: a name has at most 256 bytes, and no control characters")
+	if len(c.Election) > 256 || !utf8.ValidString(c.Election) || strings.ContainsFunc(c.Election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		wrong("Election: a name has at most 256 bytes of UTF-8, and no control characters")
 	}
 	if len(c.Address) > 256 || !utf8.ValidString(c.Address) || strings.ContainsFunc(c.Address, unicode.IsControl) {
 		wrong("Address: it has at most 256 bytes, is valid UTF-8, and has no control characters")

@@ -391,6 +391,7 @@ func TestBadConfig(t *testing.T) {
 		"a negative time":  {ID: "1", Renew: -1},
 		"drift":            {ID: "1", Drift: 2},
 		"an election name": {ID: "1", Election: "a\nb"},
+		"no text":          {ID: "1", Election: "\xff"},
 	} {
 		if e, err := engines.Start(t.Context(), &line{memory: newMemory()}, c); !errors.Is(err, batuta.ErrConfig) {
 			t.Errorf("%s: %v", name, err)

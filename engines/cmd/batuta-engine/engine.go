@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
@@ -186,8 +187,8 @@ func admitted(ctx context.Context, check func(context.Context) error) error {
 
 // open gives the engine that the flags name. It does not wait for it to answer.
 func (f *engineFlags) open() (engines.Engine, error) {
-	if f.election == "" || len(f.election) > 200 || strings.ContainsFunc(f.election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil, cli.Usagef("--election %q: a name has 1 to 200 bytes, and no control characters", f.election)
+	if f.election == "" || len(f.election) > 200 || !utf8.ValidString(f.election) || strings.ContainsFunc(f.election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, cli.Usagef("--election %q: a name has 1 to 200 bytes of UTF-8, and no control characters", f.election)
 	}
 	var opened []func() (engines.Engine, error)
 	for _, e := range []struct {

@@ -289,6 +289,7 @@ func TestWrongUsage(t *testing.T) {
 		{"status", "--postgres", "nonsense://"},
 		{"status", "--kubernetes", "default", "--election", "Not A Name"},
 		{"status", "--kubernetes", "default", "--kubeconfig", file},
+		{"status", "--postgres", "postgres://127.0.0.1:1/d", "--election", "\xff"},
 		{"status", "--no-such-flag"},
 		{"no-such-command"},
 	} {

@@ -50,7 +50,7 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 	if f.etcdUser != "" {
 		flags = "--etcd-user " + f.etcdUser + ", --etcd-password-file"
 	}
-	return held{etcd.New(client, etcd.Prefix+f.election), client.Close, flags, nil}, nil
+	return held{etcd.New(client, etcd.Prefix+f.election+"/"), client.Close, flags, nil}, nil
 }
 
 // etcdLogin is what the flags give to log in with; nil: nothing.

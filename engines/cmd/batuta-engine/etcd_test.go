@@ -92,6 +92,15 @@ func TestEtcdUserElectsAndFailsOver(t *testing.T) {
 	r.next(epoch)
 }
 
+// A name that differs from another by a slash at its end is a different election.
+func TestEtcdNamesWithSlashes(t *testing.T) {
+	t.Parallel()
+	addr := serveEtcd(t).addr
+	for _, name := range []string{"x", "x/", "x//", "x/leader", "/"} {
+		enginetest.Leads(t, batuta.Token{}, candidateOf(t, engineFlags{etcd: []string{addr}, election: name}))
+	}
+}
+
 // When etcd refuses a command at its start, the command ends with one sentence and exit code 1.
 func TestEtcdRefusesAtTheStart(t *testing.T) {
 	t.Parallel()
