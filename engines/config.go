@@ -93,8 +93,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// whole is for how long a renewal holds by our own clock.
-func (c Config) whole() time.Duration { return time.Duration(float64(c.Lease) * (1 - c.Drift)) }
+// whole is for how long a renewal holds by our own clock. A record has whole milliseconds.
+func (c Config) whole() time.Duration {
+	return time.Duration(float64(c.Lease.Truncate(time.Millisecond)) * (1 - c.Drift))
+}
 
 // asking is how long a call of the engine may take.
 func (c Config) asking() time.Duration { return c.Lease / 5 }

@@ -195,8 +195,8 @@ func (e *Election) SetHealth(ctx context.Context, err error) error {
 
 // Shutdown gives leadership up, if this candidate has it, and ends the election. It cancels the
 // contexts of the functions that [Election.Lead] runs, and waits for the functions: no other
-// candidate leads before they have returned. It waits a fifth of the lease for an engine that does not
-// answer; the lease then ends by itself.
+// candidate leads before they have returned. For an engine that does not answer it waits half the lease
+// at most, with the default times; the lease then ends by itself.
 //
 // If ctx ends while functions run, Shutdown ends the election without them, as [Election.Close] does,
 // and returns ctx's error joined with that of Close. Called with the context of a function of Lead

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -316,6 +318,46 @@ func TestAClaimThatFailsIsReported(t *testing.T) {
 		e.Close()
 		if text := out.String(); strings.Count(text, "no table of epochs") != 1 || strings.Count(text, "answers again") != 1 {
 			t.Errorf("the log has:\n%s", text)
+		}
+	})
+}
+
+// A call without an answer is named in the status, whichever error the client gives for that.
+func TestACallWithoutAnAnswerIsNamed(t *testing.T) {
+	for _, late := range []error{context.DeadlineExceeded, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}} {
+		synctest.Test(t, func(t *testing.T) {
+			e := start(t, &line{memory: newMemory(), deny: late}, engines.Config{ID: "1", StandAlways: true})
+			defer e.Close()
+			time.Sleep(5 * time.Second)
+			if why := statusOf(e).StandingWhy; !strings.Contains(why, `no answer to the call "claim" within 3s`) {
+				t.Errorf("after %v the status has %q", late, why)
+			}
+		})
+	}
+}
+
+// Shutdown waits for two calls without an answer at most: the one that is under way, and the release.
+func TestShutdownWithoutTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{memory: newMemory()}
+		e := start(t, l, engines.Config{ID: "1", StandAlways: true})
+		leads(t, e)
+		l.sever()
+		time.Sleep(engines.DefaultLease/6 + 100*time.Millisecond) // a renewal is under way
+		began := time.Now()
+		if err := e.Shutdown(context.Background()); err != nil || time.Since(began) > engines.DefaultLease/2 {
+			t.Errorf("Shutdown gives %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// A lease that is no whole number of milliseconds is counted as the record has it: rounded down.
+func TestALeaseIsCountedAsTheRecordHasIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, &line{memory: newMemory()}, engines.Config{ID: "1", Lease: 100*time.Millisecond + 900*time.Microsecond, Drift: 1e-9})
+		defer e.Close()
+		if l, err := e.Lease(t.Context()); err != nil || l.Whole > 100*time.Millisecond {
+			t.Errorf("the lease is %v, %v", l.Whole, err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -48,7 +49,7 @@ func (e *Election) note(what call, err error) {
 		err = t.vain(now, e.cfg.Lease)
 	} else if errors.Is(err, ErrTaken) {
 		err = nil
-	} else if errors.Is(err, context.DeadlineExceeded) {
+	} else if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("no answer to the call %q within %v: %w", string(what), e.cfg.asking(), err)
 	}
 	remains := e.cfg.Lease
