@@ -8,7 +8,8 @@
 //   - Replication is asynchronous. A replica that is promoted, by hand, by Sentinel or in a Redis Cluster, may lack
 //     the last writes: then there can be two leaders. Elections need a server that no replica ever replaces.
 //   - With appendfsync everysec, the default, a loss of power takes up to two seconds of writes. Set appendfsync always.
-//   - Without appendonly, a restart takes writes. No leadership begins then before the server has run for a lease.
+//   - Without appendonly, or if its files are lost, a restart takes writes. No leadership begins then before the server has
+//     run for a lease.
 //   - A server is refused if its maxmemory-policy may evict the hash.
 package redis
 
@@ -39,8 +40,8 @@ type Engine struct {
 }
 
 // New returns the engine of the election of that key, for a single candidate. Lease is the longest lease of its
-// candidates. On a server without appendonly that was started less than a lease ago, a record without a leader is an
-// error; not if lease is 0, which is for reading only.
+// candidates. On a server that was started less than a lease ago, it is an error if there is no record, and without
+// appendonly if there is no leader; not if lease is 0, which is for reading only.
 //
 // The client remains the caller's, and must be closed after the [engines.Election] only. It needs MaxRetries -1: a claim
 // that the client repeats finds its own record.
@@ -103,12 +104,13 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		return engines.Record{}, err
 	}
 	r := engines.Record{ID: batuta.ID(fields[0]), Address: fields[1], Process: fields[2], Resigned: fields[6] != "", Version: version(fields[4], fields[5], about["run_id"])}
+	found := strings.Join(fields[:7], "") != ""
 	if r.ID == "" {
-		if err := about.remembers(e.lease); err != nil {
+		if err := about.remembers(e.lease, found); err != nil {
 			return engines.Record{}, err
 		}
 	}
-	if strings.Join(fields[:7], "") == "" {
+	if !found {
 		return r, nil // there is no hash
 	}
 	lasts, err := strconv.ParseInt(fields[3], 10, 64)
@@ -148,13 +150,14 @@ func (a about) fit() error {
 	return nil
 }
 
-// remembers returns the reason why the server may have forgotten a leader, or nil.
-func (a about) remembers(lease time.Duration) error {
+// remembers returns the reason why the server may have forgotten a leader, or nil. A log may have been lost with the rest,
+// so it counts only if the hash was found.
+func (a about) remembers(lease time.Duration, found bool) error {
 	seconds, err := strconv.Atoi(a["uptime_in_seconds"])
-	if up := time.Duration(seconds) * time.Second; a["aof_enabled"] == "1" || lease == 0 || err == nil && up >= lease+time.Second { // it has whole seconds
+	if up := time.Duration(seconds) * time.Second; a["aof_enabled"] == "1" && found || lease == 0 || err == nil && up >= lease+time.Second { // it has whole seconds
 		return nil
 	}
-	return fmt.Errorf("the server was started %s s ago without appendonly, and may have forgotten a leader: none begins before %v", a["uptime_in_seconds"], lease)
+	return fmt.Errorf("the server was started %s s ago, has no log or no record, and may have forgotten a leader: none begins before %v", a["uptime_in_seconds"], lease)
 }
 
 // Changed implements [engines.Engine].

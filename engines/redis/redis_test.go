@@ -3,6 +3,8 @@ package redis_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,20 +30,29 @@ func TestConformance(t *testing.T) {
 }
 
 // A server that forgets all when it is killed has no second leader: none begins before the lease of the first has ended.
-// Epochs rise all the same.
+// Epochs rise all the same. It has no log, or loses it, as a container without a volume does.
 func TestAServerWithoutALog(t *testing.T) {
 	t.Parallel()
-	s := enginetest.ServeRedis(t, "--appendonly", "no")
-	e := start(t, s.Addr, "forgotten")
-	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
-	s.Kill()
-	killed := time.Now()
-	s.Start()
-	next := start(t, s.Addr, "forgotten")
-	enginetest.Reports(t, next, "may have forgotten a leader")
-	enginetest.Leads(t, first, e, next)
-	if waited := time.Since(killed); waited < enginetest.Lease {
-		t.Errorf("a leadership begins %v after the server has lost the one before, whose lease is %v", waited, enginetest.Lease)
+	dir := t.TempDir()
+	for name, settings := range map[string][]string{"none": {"--appendonly", "no"}, "lost": {"--dir", dir}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := enginetest.ServeRedis(t, settings...)
+			e := start(t, s.Addr, "forgotten")
+			first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+			s.Kill()
+			killed := time.Now()
+			if err := os.RemoveAll(filepath.Join(dir, "appendonlydir")); err != nil {
+				t.Fatal(err)
+			}
+			s.Start()
+			next := start(t, s.Addr, "forgotten")
+			enginetest.Reports(t, next, "may have forgotten a leader")
+			enginetest.Leads(t, first, e, next)
+			if waited := time.Since(killed); waited < enginetest.Lease {
+				t.Errorf("a leadership begins %v after the server has lost the one before, whose lease is %v", waited, enginetest.Lease)
+			}
+		})
 	}
 }
 

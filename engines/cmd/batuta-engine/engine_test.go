@@ -75,7 +75,12 @@ func serveNats(t *testing.T) place {
 }
 
 func serveRedis(t *testing.T) place {
-	return place{enginetest.ServeRedis(t).Addr, func(addr string) []string { return []string{"--redis", addr} }}
+	s := enginetest.ServeRedis(t)
+	// It has had a leader: without a record the first one waits for a lease.
+	if err := enginetest.DialRedis(t, s.Addr).HSet(t.Context(), "batuta:default", "epoch", 1, "lasts_ms", 1, "beat", 0, "resigned", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return place{s.Addr, func(addr string) []string { return []string{"--redis", addr} }}
 }
 
 func serveMySQL(t *testing.T) place {
