@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -34,19 +35,20 @@ type history struct {
 
 // placeRecord is the history of a place.
 type placeRecord struct {
-	held    election.Token // the highest announced to watchers in this life, or on disk at its start
-	since   time.Duration  // of the present view
-	begun   time.Duration  // of its own last leadership
-	own     election.Token // that leadership
-	yields  bool           // it hands over as soon as its work has stopped
-	told    bool           // it has had a leader in this life
-	intact  bool           // its file was never rolled back
-	wasDue  bool           // its deadline had passed before this step
-	unsaved election.Token // the last that it followed although its disk did not save it
-	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
-	guardOf uint64         // the life of the process that has or had that lease
-	stalled election.Token // its leadership, if it was stopped for longer than T
-	applied uint64         // the index up to which it has applied the log, and what that is
+	held    election.Token    // the highest announced to watchers in this life, or on disk at its start
+	since   time.Duration     // of the present view
+	begun   time.Duration     // of its own last leadership
+	own     election.Token    // that leadership
+	list    []election.Member // its list when that began
+	yields  bool              // it hands over as soon as its work has stopped
+	told    bool              // it has had a leader in this life
+	intact  bool              // its file was never rolled back
+	wasDue  bool              // its deadline had passed before this step
+	unsaved election.Token    // the last that it followed although its disk did not save it
+	guard   time.Duration     // the end of its lease, by its own clock; 0: it has none
+	guardOf uint64            // the life of the process that has or had that lease
+	stalled election.Token    // its leadership, if it was stopped for longer than T
+	applied uint64            // the index up to which it has applied the log, and what that is
 	chain   uint64
 	spared  time.Time // until when confirmations protected its leader before this step
 }
@@ -143,7 +145,7 @@ func (c *history) hasTold(w *scene, p *process, a *election.Action) {
 	} else if mine {
 		c.changes++
 		c.claims[a.Token] = p.place
-		s.begun, s.own = w.now, a.Token
+		s.begun, s.own, s.list = w.now, a.Token, p.machine.List()
 	} else if !w.quorum && w.unsaved(p) {
 		s.unsaved = a.Token
 	}
@@ -263,6 +265,17 @@ func (c *history) calmFor(w *scene, p, q *process) bool {
 // refuses a process that is not on its list, which dials again after a pause, as after a heal.
 func (c *history) acquainted(p, q *process, since time.Duration) bool {
 	return p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && c.calm[p.slot*c.n+q.slot] < since
+}
+
+// eachOutranks reports whether p, which begins to lead as t, and q, which has led, each outranked the other
+// by its own list: a changed priority had reached only one of them. Neither asks the other then.
+func (c *history) eachOutranks(p, q *process, t election.Token) bool {
+	lead := &c.places[q.place]
+	outranks := func(own election.Rank, list []election.Member, id election.ID) bool {
+		i := slices.IndexFunc(list, func(e election.Member) bool { return e.ID == id })
+		return i >= 0 && own.Above(list[i].Rank)
+	}
+	return outranks(t.Leader, p.machine.List(), q.rank.ID) && outranks(lead.own.Leader, lead.list, p.rank.ID)
 }
 
 // recovery returns how long a healed link may go unnoticed: the longest pause between two dials,

@@ -193,11 +193,12 @@ func (c *claimChecker) founds(w *scene, p *process) {
 	}
 }
 
-// overlaps checks that p does not begin to lead, without faults, while q's work runs. If p has
-// dropped q, it must have had q on its list while q led, and time to follow it: q was removed.
+// overlaps checks that p does not begin to lead, without faults, while q's work runs. It applies if the
+// two agree which of them outranks the other. If p has dropped q, it must have had q on its list while q
+// led, and time to follow it: q was removed.
 func (c *claimChecker) overlaps(w *scene, p, q *process, t election.Token) {
 	lead := &c.places[q.place]
-	if !c.calmFor(w, p, q) {
+	if !c.calmFor(w, p, q) || c.eachOutranks(p, q, t) {
 		return
 	}
 	of := &p.peers[q.slot]

@@ -43,7 +43,7 @@ const (
 	Founding = "the first leader of all has received as many members as it waits for, and has not joined"
 	Work     = "no member leads again while its earlier work runs"
 	Phases   = "a member's phase moves as the table of moves allows"
-	Overlap  = "no member begins to lead while another's work runs, except after a crash, a freeze or a broken link between the two"
+	Overlap  = "no member begins to lead while another's work runs, except after a crash, a freeze, a broken link between the two, or a changed priority that only one of them has"
 )
 
 // Members: which processes are members.

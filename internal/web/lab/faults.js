@@ -102,7 +102,7 @@ const forms = {
   'the first leader of all has received as many members as it waits for, and has not joined': 'el primer líder de todos ha recibido de tantos miembros como espera, y no se une',
   'no member leads again while its earlier work runs': 'ningún miembro lidera de nuevo mientras corre su trabajo anterior',
   'a member\'s phase moves as the table of moves allows': 'la fase de un miembro cambia como permite la tabla de cambios',
-  'no member begins to lead while another\'s work runs, except after a crash, a freeze or a broken link between the two': 'ningún miembro empieza a liderar mientras corre el trabajo de otro, salvo tras una caída, una congelación o un enlace roto entre ambos',
+  'no member begins to lead while another\'s work runs, except after a crash, a freeze, a broken link between the two, or a changed priority that only one of them has': 'ningún miembro empieza a liderar mientras corre el trabajo de otro, salvo tras una caída, una congelación, un enlace roto entre ambos o una prioridad cambiada que solo uno de los dos tiene',
   'no process follows or leads that is no member as far as it knows': 'no sigue ni lidera ningún proceso que no sea miembro, según lo que él conoce',
   'once faults stop, every connected group of live members comes to one list, and removed members have ended': 'cuando cesan los fallos, cada grupo conectado de miembros vivos llega a una misma lista, y los miembros eliminados han terminado',
   'queues and messages are bounded': 'las colas y los mensajes tienen un límite',
