@@ -23,10 +23,7 @@ type knownFailure struct {
 
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
-var knownFailures = []knownFailure{
-	{"bully_leads_beside_work_added", invariant.Overlap, "one schedule in 570,000; its cause is not found yet"},
-	{"bully_leads_beside_work_few_members", invariant.Overlap, "one schedule in 570,000; its cause is not found yet"},
-}
+var knownFailures = []knownFailure{}
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.

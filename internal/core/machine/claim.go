@@ -170,10 +170,11 @@ func (m *elector) asksBeforehand() bool {
 
 // pollsHigher asks the higher members that make a claim unsafe by their last report. A member that was
 // no candidate, as it reported before this election or while it still asked for a leader, may be
-// about to claim, too. So may a candidate that was received since and has not reported that it
-// takes the election over, and a resigned member that is the next candidate: a round of a ring goes
-// past it when it has yet to find the leadership lost. No further member is waited for, and none gets a
-// second turn: a program with a different idea of rank may be a candidate and never take over.
+// about to claim, too. So may a candidate that was received since, or outranks this member since, and has
+// not reported that it takes the election over, and a resigned member that is the next candidate: a round
+// of a ring goes past it when it has yet to find the leadership lost. No further member is waited for, and
+// none gets a second turn before it becomes a rival again: a program with a different idea of rank may be a
+// candidate and never take over.
 func (m *claimant) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -183,7 +184,7 @@ func (m *claimant) pollsHigher() bool {
 		peer := &m.members[i]
 		unsafe := peer.saidAt.Before(m.contestAt) || peer.eligibility == election.IneligibleUnfounded
 		if m.eligible(peer) {
-			unsafe = !peer.gaveTurn && (peer.saidAt.After(m.contestAt) || peer.eligibility == election.StandsNext)
+			unsafe = !peer.gaveTurn && (later(peer.saidAt, peer.rivalAt).After(m.contestAt) || peer.eligibility == election.StandsNext)
 		}
 		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp && !peer.link {
 			continue
@@ -290,15 +291,15 @@ func (m *elector) withdraw() {
 	}
 }
 
-// overtaken reports whether a higher member has become a candidate while our claim was on its way
-// to the disk, or at the moment in which that set out. It has asked for what we know, which did not
-// include the claim, and is about to claim. It gets its turn, once.
+// overtaken reports whether a higher member has become a rival while our claim was on its way to the
+// disk, or at the moment in which that set out. It has asked for what we know, which did not include the
+// claim, and is about to claim. It gets its turn, once.
 func (m *claimant) overtaken() (yes bool) {
 	for i := m.me + 1; i < len(m.members); i++ {
 		peer := &m.members[i]
-		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
+		if !m.cfg.NoDetector && m.eligible(peer) && !peer.rivalAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
 			peer.gaveTurn, yes = true, true
-			m.note("yields to", peer.ID, m.tenure.Next(), "it became a candidate after this claim")
+			m.note("yields to", peer.ID, m.tenure.Next(), "it became a rival after this claim")
 		}
 	}
 	return yes

@@ -23,7 +23,7 @@ type member struct {
 	stated      statement            // which of its statements that is
 	polled      bool                 // it is asked whether that still holds
 	deaf        bool                 // it has not answered that in time, nor was it received since
-	eligibleAt  time.Time            // when it reported that it is a candidate, and had not before
+	rivalAt     time.Time            // since when it may claim: see becomesRival
 	gaveTurn    bool                 // it reported that it is a candidate, and the contest was called again for it to take over
 	leads       bool                 // it leads, as it last reported
 	draining    bool                 // its work of an ended leadership may still run, as it last reported
@@ -214,8 +214,8 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		return false
 	}
 	peer.stated = stated
-	if peer.eligibility != election.Eligible && msg.Eligibility == election.Eligible {
-		peer.eligibleAt = now
+	if msg.Eligibility == election.Eligible && (peer.eligibility != election.Eligible || msg.Kind == election.Probe) {
+		peer.becomesRival(now)
 	}
 	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {
 		peer.eligibility = msg.Eligibility
@@ -225,6 +225,10 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 	peer.saidAt, peer.leads, peer.draining = now, msg.Leads, msg.Draining && !r.noDetector
 	return true
 }
+
+// becomesRival records that a member may claim from now on, though it was asked before: it is a candidate
+// again, or has asked for a leader as one, or has come to outrank this member.
+func (peer *member) becomesRival(now time.Time) { peer.rivalAt, peer.gaveTurn = now, false }
 
 // processIs has what the process at the far end of a new link reports count, from its first message.
 func (peer *member) processIs(incarnation uint64) {

@@ -175,9 +175,8 @@ func (m *listing) applyEntry(e election.Member) {
 		old := m.members[i]
 		moved, reranked := old.Address != e.Address, old.Rank != e.Rank || old.Version == 0 // see rankOf
 		m.members[i].Member = e
-		m.rank()
 		if reranked {
-			m.reconsiderRank()
+			m.reranked()
 		}
 		if moved {
 			m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
@@ -212,11 +211,22 @@ func (m *listing) ranked(e election.Member) {
 		m.note("ranks", m.cfg.Self.ID, election.Token{}, fmt.Sprintf("with priority %d: a user has set it", e.Priority))
 		m.cfg.Self.Priority = e.Priority
 		m.members[m.me].Rank = e.Rank
-		m.rank()
-		m.reconsiderRank()
+		m.reranked()
 	default:
 		m.correctRank()
 	}
+}
+
+// reranked puts the members in order after a rank has changed.
+func (m *listing) reranked() {
+	below := m.ranks[:m.me]
+	m.rank()
+	for _, r := range below {
+		if i := m.index[r.ID]; i > m.me {
+			m.members[i].becomesRival(m.now) // an election under way was not left to it
+		}
+	}
+	m.reconsiderRank()
 }
 
 // correctRank puts the priority of this process on the list again, once within T: a second process
