@@ -116,7 +116,7 @@ func (c *labCommand) serve(ctx context.Context, l net.Listener, page http.Handle
 	if c.incident != nil {
 		url += "#incident=incident.json"
 	}
-	server := &http.Server{Handler: page, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	server := &http.Server{Handler: page, ReadTimeout: 10 * time.Second} // no bound on answers: a classroom takes minutes to load the simulator
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	fmt.Fprintf(c.Stdout, "lab: %s\n", url)
