@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -321,5 +322,37 @@ func TestSkippingKeepsTheAddress(t *testing.T) {
 	b.until("document.activeElement.id === 'stage'")
 	if got := eval[string](b, "location.hash"); got != "#exercise=bully&seed=7" {
 		t.Error(got)
+	}
+}
+
+// The address is that of the stop that is shown: a reload continues there, and Back returns to the page before.
+func TestTheAddressIsOfTheStop(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "location.hash = 'tour=2-bully-crash-and-return&stop=2', 0")
+	b.until("window.lab?.tours.stop === 1")
+	eval[any](b, "lab.tours.go(3), 0")
+	b.do(chromedp.Reload())
+	b.until("window.lab?.tours.stop === 3")
+	eval[any](b, "(x => { x.value = '5-partition'; x.dispatchEvent(new Event('change')) })(document.querySelector('#tours')), 0")
+	b.until("lab.tours.current?.name === '5-partition'")
+	if got := eval[string](b, "location.hash"); got != "#tour=5-partition" {
+		t.Errorf("another tour is at %s", got)
+	}
+	eval[any](b, "history.back(), 0")
+	b.until(ready + " && location.hash === '' && window.lab && !lab.tours.current")
+}
+
+// An incident that is cut off, or of another form, is refused in the page's language.
+func TestABrokenIncidentIsRefused(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es")
+	b.until(ready)
+	for _, text := range []string{
+		`{"batuta":"incident","status":{"elec`, `[]`, `{"batuta":"incident","members":[]}`, `{"batuta":"incident","status":{"election":"e"},"members":[]}`,
+		`{"batuta":"incident","status":{"election":"e"},"members":[null]}`, `{"batuta":"incident","status":{"election":"e"},"members":[{"id":"1","history":{}}]}`,
+	} {
+		if got := eval[string](b, with("text => { lab.say(''); lab.incident(text); return document.querySelector('#state').textContent }", text)); !strings.HasPrefix(got, "Este archivo no es un incidente") {
+			t.Errorf("%s: %q", text, got)
+		}
 	}
 }

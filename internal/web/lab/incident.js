@@ -16,7 +16,7 @@ const tokenOf = text => { const [epoch, leader] = /^(\d+):(.*)$/s.exec(text ?? '
 
 // recorded makes of an incident what a picture needs, and the stops of a tour through it.
 export function recorded(incident) {
-  if (incident?.batuta !== 'incident' || !Array.isArray(incident.members)) throw new Error(t('i_none'))
+  if (incident?.batuta !== 'incident' || !incident.members.length) throw new Error('not an incident')
   const { election } = incident.status
   const witnesses = incident.members.filter(w => w.history).map(w => read(w, election))
   const shifts = align(witnesses)

@@ -59,7 +59,7 @@ class Lab {
     soak(this)
     this.explorer = new Explorer(this)
     this.superpeers = new Superpeers(this)
-    addEventListener('hashchange', () => { if (location.hash.includes('=')) location.reload() }) // another link was pasted
+    addEventListener('hashchange', () => location.reload()) // another link was pasted, or the one before it is shown again by Back
     $('.skip').addEventListener('click', event => { event.preventDefault(); $('#stage').focus() }) // the address is the scenario's
     $('#share').addEventListener('click', () => this.#share())
     $('#lecture').addEventListener('click', () => this.present(!this.presenting))
@@ -154,8 +154,8 @@ class Lab {
       this.#show(played, 0, false, true)
       this.tours.show(tour)
       return true
-    } catch (error) {
-      this.say(error.message)
+    } catch {
+      this.say(t('i_none'))
       return false
     }
   }

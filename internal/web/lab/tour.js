@@ -81,7 +81,6 @@ export class Tours {
     this.answers = []
     $('#tour').hidden = false
     text($('#h-tour'), placed.title[lang] + (placed.exercise ? ` · ${bound(t('exerciseNo', { seed: placed.seed }))}` : ''))
-    if (placed.exercise) history.replaceState(null, '', '#' + this.link)
     this.go(stop)
   }
 
@@ -131,6 +130,7 @@ export class Tours {
 
   #tell() {
     const { stops } = this.current, here = stops[this.stop], before = stops[this.stop - 1]
+    if (this.current.name) history.replaceState(null, '', '#' + this.link) // a reload is at this stop
     text($('#tour-text'), bound(here.text[lang]))
     text($('#tour-place'), t('stop', { n: this.stop + 1, of: stops.length }))
     $('#tour-back').disabled = this.stop === 0
