@@ -196,6 +196,15 @@ func TestAnyIDFitsASmallDashboard(t *testing.T) {
 	})(), 0`)
 	b.until("document.querySelectorAll('#rows tr').length === 5")
 	b.fits("long ids")
+	eval[any](b, `(() => {
+		const histories = async () => (await real('v1/histories')).json(), history = async () => (await real('v1/history')).json(), long = 'W'.repeat(64)
+		answers['GET v1/histories'] = async () => { const h = await histories(); h.members[1] = { ...h.members[0], id: long, history: { ...h.members[0].history } }; return json(h) }
+		answers['GET v1/history'] = async () => { const h = await history(); for (const r of h.events.flatMap(e => e.records)) r.peer = long; return json(h) }
+		dashboard.look(true)
+	})(), 0`)
+	b.until("document.querySelector('#span').textContent.includes('WWWW') && document.querySelector('#reigns').textContent.includes('WWWW')")
+	eval[any](b, "document.querySelector('#reigns details').open = true, 0")
+	b.fits("the leaderships")
 	b.click("#add")
 	b.fits("add")
 	b.click("#ask-no")

@@ -356,3 +356,20 @@ func TestABrokenIncidentIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// An arrow from one id to another points the same way in every script.
+func TestAnArrowBetweenIDsOfHebrew(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "lab.load('members אב גד\\nrun 1s\\n', { at: 0 }), 0")
+	b.until("lab.model.members.length === 2")
+	eval[any](b, "document.querySelector('.grip').dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: 100, clientY: 100 })), 0")
+	b.until("!document.querySelector('#menu').hidden")
+	const left = `(text => {
+		const word = document.createRange(), left = id => { word.setStart(text, text.data.indexOf(id)); word.setEnd(text, word.startOffset + 2); return word.getBoundingClientRect().left }
+		return left('אב') < left('גד')
+	})([...document.querySelectorAll('#menu button')].find(x => /אב.*→.*גד/.test(x.textContent)).firstChild)`
+	if !eval[bool](b, left) {
+		t.Error("the arrow points from the second id to the first")
+	}
+}

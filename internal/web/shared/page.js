@@ -26,12 +26,15 @@ const day = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', ho
 // moment is a stamp of RFC 3339 in the user's own time, with the zone.
 export const moment = stamp => day.format(new Date(stamp)).replaceAll(' ', '\u00a0')
 
+// isolated keeps the direction of the text around an id of Hebrew or Arabic letters.
+const isolated = words => /[\u0590-\u08ff]/.test(words) ? `\u2068${words}\u2069` : words
+
 // speak gives a function that finds a text by its key and fills in {names}.
 export function speak(texts) {
   const own = texts[lang]
   return (key, values = {}) => {
     const text = own[key] ?? texts.en[key] ?? key
-    return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ''))
+    return text.replace(/\{(\w+)\}/g, (_, name) => isolated(String(values[name] ?? '')))
   }
 }
 
