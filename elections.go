@@ -245,6 +245,7 @@ func (e *Election) Resign(ctx context.Context) error {
 // Transfer has the election handed over to that member when the work for it at its leader has
 // stopped; any member may ask, of the cluster's own election too. It returns when that member leads, as
 // this member has received it. A refusal is an error with the reason; then nothing changes.
+// Of a named election the error wraps [ErrRefusedElection], also if the target cannot lead any more when that work has stopped.
 // Until the next change of leader the election stays there, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
 	if e.err != nil {
@@ -257,21 +258,31 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 	case e.own():
 		return e.handOver(ctx, id)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	views := e.Watch(ctx)
-	if err := e.node.candidacies.request(ctx, named.Request{Do: named.DoTransfer, Name: e.name, Member: id}); err != nil {
+	return e.transferred(ctx, id)
+}
+
+// transferred has the coordinator hand a named election over, and waits until the target leads, or will not.
+func (e *Election) transferred(ctx context.Context, id ID) error {
+	r := named.Request{Do: named.DoTransfer, Name: e.name, Member: id}
+	if err := e.node.candidacies.request(ctx, r); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(e.Leaders(), func(v View) bool { return v.Token.Leader.ID == id }) {
-		return nil
-	}
-	for v, err := range views {
+	present := true // the first view is from before
+	for v, err := range e.Watch(ctx) {
+		leaders := e.Leaders()
 		switch {
 		case err != nil:
 			return err
-		case v.Token.Leader.ID == id && slices.ContainsFunc(e.Leaders(), func(v View) bool { return v.Token.Leader.ID == id }):
+		case v.Token.Leader.ID == id, slices.ContainsFunc(leaders, func(v View) bool { return v.Token.Leader.ID == id }):
 			return nil
+		case present:
+			present = false
+		case len(leaders) > 0 && len(e.node.candidacies.elections.list(e.name)) == 1:
+			return classed(fmt.Sprintf("member %s leads election %q instead of %s, which was no candidate or could not lead when the work had stopped: see its status, and ask again", leaders[0].Token.Leader.ID, e.name, id), ErrRefusedElection)
+		default: // the coordinator refuses if the target cannot lead any more, and does nothing if the seat is still for it
+			if err := e.node.candidacies.request(ctx, r); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
+				return err
+			}
 		}
 	}
 	return e.node.ended(ctx)

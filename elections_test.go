@@ -397,3 +397,64 @@ func TestSeats(t *testing.T) {
 		}
 	})
 }
+
+// While the work of the leader stops, the target's candidacy may end. A transfer reports that when another member leads,
+// or when there is no candidate.
+func TestATransferToOneThatWithdraws(t *testing.T) {
+	for name, test := range map[string]struct {
+		seats       int
+		third, dies bool // a third member is a candidate; the leader dies
+		reports     string
+	}{
+		"the leader leads again":       {1, false, false, `member 1 leads election "jobs" instead of 2`},
+		"the third member leads":       {1, true, true, `member 3 leads election "jobs" instead of 2`},
+		"there is no candidate":        {1, false, true, `member 2 is not a candidate for election "jobs"`},
+		"the leader of a seat returns": {2, true, false, `member 2 is not a candidate for election "jobs"`},
+		"a seat stays empty":           {2, true, true, `member 2 is not a candidate for election "jobs"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := transferWithdrawn(t, test.seats, test.third, test.dies)
+				if !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), test.reports) {
+					t.Errorf("transferred: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func transferWithdrawn(t *testing.T, seats int, third, dies bool) error {
+	c := batutatest.New(t, 4)
+	c.StartAll()
+	c.Agree("4")
+	release := make(chan struct{})
+	lead := func(id batuta.ID) context.CancelFunc {
+		ctx, stop := context.WithCancel(t.Context())
+		go c.Node(id).Election("jobs", batuta.Seats(seats)).Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error {
+			<-ctx.Done()
+			<-release
+			return nil
+		})
+		time.Sleep(time.Second)
+		return stop
+	}
+	lead("1")
+	if third {
+		lead("3")
+	}
+	leave := lead("2")
+	done := make(chan error, 1)
+	go func() {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		done <- c.Node("4").Election("jobs").Transfer(ctx, "2")
+	}()
+	time.Sleep(time.Second)
+	leave()
+	time.Sleep(time.Second)
+	time.AfterFunc(time.Second, func() { close(release) })
+	if dies {
+		c.Kill("1") // returns when its work has
+	}
+	return <-done
+}
