@@ -77,7 +77,8 @@ type Config struct {
 	Logger    *slog.Logger         // default: none
 }
 
-// ErrConfig is wrapped by errors about a Config that cannot work.
+// ErrConfig is wrapped by errors about a Config that cannot work. An address that this machine does not have yet is
+// no such error: the same Config can work later.
 var ErrConfig = errors.New("configuration")
 
 // ErrImpossible is wrapped if the configured super peers cannot serve all nodes.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/eventlog"
@@ -163,6 +164,9 @@ func (m *Member) bind(conf *memberlist.Config) (err error) {
 		return fmt.Errorf("%w: listen %q: %w", ErrConfig, m.cfg.Listen, err)
 	}
 	if conf.Transport, err = listen(host, port); err != nil {
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return fmt.Errorf("listen: %w; give an address of this machine, or wait until its network is configured", err)
+		}
 		return fmt.Errorf("%w: listen: %w; give another address of this machine, or stop the process that uses this one", ErrConfig, err)
 	}
 	conf.BindPort = port

@@ -464,6 +464,14 @@ func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
+// At boot a network may be configured after the service has started: a restart finds the address.
+func TestAnAddressThatThisMachineHasNotYetIsNoWrongConfiguration(t *testing.T) {
+	_, err := superpeer.Join(t.Context(), superpeer.Config{Listen: "192.0.2.1:0", Advertise: "192.0.2.1:7600", Insecure: true})
+	if err == nil || errors.Is(err, superpeer.ErrConfig) || !strings.Contains(err.Error(), "192.0.2.1:0") || !strings.Contains(err.Error(), "an address of this machine") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func withTransport(c superpeer.Config) superpeer.Config {
 	c.Transport = superpeertest.NewNetwork(func(a, b int) time.Duration { return 0 }).Transport(0)
 	return c
