@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/net/wire"
@@ -57,6 +60,63 @@ func TestAFloodOfHandshakesAndFramesIsAFewLinesOfTheLog(t *testing.T) {
 		}
 		if out.Len() > 32<<10 {
 			t.Errorf("%d bytes of log:\n%.8000s", out.Len(), out.String())
+		}
+	})
+}
+
+// listeners give a listener that a test breaks.
+type listeners struct {
+	Transport
+	made *listener
+}
+
+type listener struct {
+	net.Listener
+	fails chan error // what Accept returns; closed: it works
+}
+
+func (l *listeners) Listen(addr string) (net.Listener, error) {
+	made, err := l.Transport.Listen(addr)
+	l.made.Listener = made
+	return l.made, err
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	if err, fails := <-l.fails; fails {
+		return nil, err
+	}
+	return l.Listener.Accept()
+}
+
+// A member that accepts no connections logs why: once a minute while it tries again, and once if its listener was closed
+// under it. Its own end is no such fault.
+func TestAListenerThatFailsIsLogged(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		for _, closes := range []bool{false, true} {
+			c := newVirtualCluster(t, 2)
+			c.start("1")
+			var out lines
+			made := &listener{fails: make(chan error, 1000)}
+			for range cap(made.fails) {
+				made.fails <- syscall.EMFILE
+			}
+			close(made.fails)
+			n := c.start("2", func(cfg *Config) {
+				cfg.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				cfg.Transport = &listeners{cfg.Transport, made}
+			})
+			time.Sleep(30 * time.Second)
+			if lines := strings.Count(out.String(), "cannot accept connections"); lines != 1 || !strings.Contains(out.String(), syscall.EMFILE.Error()) {
+				t.Errorf("%d lines: %s", lines, out.String())
+			}
+			if closes {
+				made.Close()
+				time.Sleep(time.Second)
+			}
+			n.Close()
+			if closed := strings.Contains(out.String(), "its listener was closed"); closed != closes {
+				t.Errorf("closed %v: %s", closes, out.String())
+			}
 		}
 	})
 }

@@ -146,7 +146,8 @@ func endsWithin(limit time.Duration, ended <-chan struct{}) bool {
 // the place to wrap connections, or to replace the network in tests.
 type Transport interface {
 	// Listen begins to accept connections at addr, HOST:PORT. The Node closes what it returns, so no two Nodes can have a
-	// single listener. After an error that wraps [net.ErrClosed] the Node accepts no more, and does not report that.
+	// single listener. After an error of Accept that wraps [net.ErrClosed] the Node accepts no more, and logs that; after any other
+	// error it tries again.
 	Listen(addr string) (net.Listener, error)
 	// Dial connects to addr, HOST:PORT, before ctx ends. Its error wraps
 	// [ErrRefused] when the host answers that nothing listens there; the process

@@ -382,12 +382,14 @@ type acceptor struct {
 	total    int // unfinished handshakes at a time
 	perHost  int // the same, from a single host
 	crowded  func()
+	failed   func(error) // the system cannot accept a connection now, or the listener was closed
 
 	mu      sync.Mutex
+	over    bool    // it is shut
 	waiting []*conn // oldest first
 }
 
-// open accepts connections and passes them to accept until the acceptor is shut.
+// open accepts connections and passes them to accept until the acceptor is shut, or its listener is closed.
 func (a *acceptor) open(ctx context.Context, accept func(net.Conn)) {
 	for {
 		nc, err := a.listener.Accept()
@@ -395,6 +397,10 @@ func (a *acceptor) open(ctx context.Context, accept func(net.Conn)) {
 			accept(nc)
 			continue
 		}
+		if a.isShut() {
+			return
+		}
+		a.failed(err)
 		if isClosed(err) {
 			return
 		}
@@ -444,11 +450,18 @@ func (a *acceptor) leave(c *conn) {
 	}
 }
 
-// shut closes the port and every connection with an unfinished handshake.
-func (a *acceptor) shut() {
-	a.listener.Close()
+func (a *acceptor) isShut() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.over
+}
+
+// shut closes the port and every connection with an unfinished handshake.
+func (a *acceptor) shut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	a.listener.Close()
 	for _, c := range a.waiting {
 		c.close()
 	}

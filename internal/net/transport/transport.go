@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
@@ -72,10 +73,23 @@ func Open(listener net.Listener, dialer Dialer, security Security, site network.
 			total:    4*expected + 1024,
 			perHost:  PerHost(expected),
 			crowded:  func() { site.Counters.Refused(string(wire.ReasonCrowded)) },
+			failed:   acceptFailures(listener.Addr().String(), site.Log),
 		},
 	}
 	t.live.Go(func() { t.acceptor.open(ctx, t.accept) })
 	return t
+}
+
+// acceptFailures returns a function that logs why a listener accepts no connections, once a minute at most.
+func acceptFailures(at string, to *slog.Logger) func(error) {
+	var lines refusal.Log
+	return func(err error) {
+		if isClosed(err) {
+			to.Error("this member accepts no more connections, because its listener was closed: restart it", "at", at)
+			return
+		}
+		lines.Warn(to, at, "", "this member cannot accept connections, and tries again: see the limit of open files", "at", at, "error", err)
+	}
 }
 
 // PerHost returns how many connections from a single host may have an unfinished handshake, in a
