@@ -306,8 +306,8 @@ func (j *job) ended() <-chan error {
 // pass hands a signal on to the command; it reports whether it was for that.
 func (j *job) pass(s os.Signal) bool {
 	sig, _ := s.(syscall.Signal)
-	if j == nil || sig == syscall.SIGHUP && j.file != nil {
-		return false // that reads the file again
+	if j == nil || sig == syscall.SIGHUP && (j.file != nil || j.clear != nil) {
+		return false // it reloads: the holder of an address takes no signal of a user
 	} else if sig != syscall.SIGHUP && sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
 		return false
 	}

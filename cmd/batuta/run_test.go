@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -22,6 +23,35 @@ func TestACommandOfTheUserReportsThatItServes(t *testing.T) {
 	} {
 		if got := tt.job.reports(); got != tt.want {
 			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
+// signals are what a job has passed on.
+type signals struct {
+	runs
+	sent []syscall.Signal
+}
+
+func (s *signals) Signal(sig syscall.Signal) { s.sent = append(s.sent, sig) }
+
+// SIGHUP is for a command of the user, and for the member itself where that runs no such command.
+func TestSIGHUPReloadsWhereNoCommandTakesIt(t *testing.T) {
+	for what, tt := range map[string]struct {
+		job    *job
+		passed bool
+	}{
+		"batuta agent":      {nil, false},
+		"batuta run":        {&job{argv: []string{"./worker"}}, true},
+		"batuta run --jobs": {&job{file: &lineFile{}}, false},
+		"batuta vip":        {&job{argv: []string{"batuta", "hold-address"}, clear: func() error { return nil }}, false},
+	} {
+		var to signals
+		if tt.job != nil {
+			tt.job.runs = &to
+		}
+		if got := tt.job.pass(syscall.SIGHUP); got != tt.passed || len(to.sent) > 0 != tt.passed {
+			t.Errorf("%s: passed %v, sent %v", what, got, to.sent)
 		}
 	}
 }
