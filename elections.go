@@ -550,7 +550,8 @@ const MaxPause = election.MaxPause
 // [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
 // it for the rest of the pause. A leader that is unhealthy keeps it, too.
 //
-// It returns when this member has received it. If leadership moves meanwhile, the next leader is asked, too.
+// It returns when this member has received it. If leadership moves meanwhile, the next leader is asked, too. With 0 the leader is
+// asked even if this member has received no pause: it may be on its way.
 // It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
 // A pause is not on disk: it ends when every process that knows it has ended.
 func (n *Node) Pause(ctx context.Context, length time.Duration) error {
@@ -578,7 +579,7 @@ func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 			before = version
 		}
 		switch {
-		case err != nil, length == 0 && until.IsZero(), agreed && version > before:
+		case err != nil, length == 0 && until.IsZero() && !view.Defined(), agreed && version > before:
 			return err
 		case first, view.Defined() && view.Token != asked: // a leader that ends may not have passed it on
 			asked = view.Token

@@ -493,6 +493,30 @@ func TestAShortPauseEnds(t *testing.T) {
 	})
 }
 
+// A member that has not received a pause yet ends it all the same.
+func TestAPauseEndsWhereItIsNotKnown(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		c.startAll()
+		c.agree("2")
+		if err := c.nodes["2"].Pause(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if s := statusOf(c.nodes["1"]); !s.Paused.IsZero() {
+			t.Fatal("1 has received the pause")
+		}
+		if err := c.nodes["1"].Pause(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		for _, n := range c.nodes {
+			if s := statusOf(n); !s.Paused.IsZero() {
+				t.Errorf("%s: the pause goes on until %v", n.ID(), s.Paused)
+			}
+		}
+	})
+}
+
 // A pause that this member knew before is no sign that the new one has arrived, and one that another member
 // has ended meanwhile does not arrive.
 func TestAPauseIsChangedWhereItIsAskedFor(t *testing.T) {
