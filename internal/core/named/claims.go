@@ -240,7 +240,8 @@ func (o *office) keeps(k *contest, id election.ID, cl claim) {
 		s.expected = false
 	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:
 		o.noteName("keeps", k.name, id, cl.Epoch, "it reports that it holds it")
-		s.epoch, s.expected, s.cause = cl.Epoch, false, election.CauseSuperseded
+		s.epoch, s.expected, s.cause, s.pinned = cl.Epoch, false, election.CauseSuperseded, s.pinned && s.leader == id
+		s.decided()
 		o.seatAt(k, s, id)
 		o.changes(k, s)
 	}

@@ -62,6 +62,9 @@ type seat struct {
 	cause    election.Cause
 }
 
+// decided forgets what was meant for a seat: it has its next leader.
+func (s *seat) decided() { s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None }
+
 // contest returns the contest of a name, and makes it if need be.
 func (all *contests) contest(name string) *contest {
 	k := all.byName[name]

@@ -347,3 +347,55 @@ func TestATransferToTheNextLeaderOfASeatThatEnds(t *testing.T) {
 	c.run(time.Second)
 	c.ledBy("3")
 }
+
+// newPartedCluster has members 1, 2 and 4 on one side, where 4 coordinates and 1 leads by a transfer, and 3 and 5 on the
+// other, where 5 coordinates and 3 leads under a higher epoch.
+func newPartedCluster(t *testing.T) *cluster {
+	c := newLedCluster(t, 5, "4", 0)
+	c.seated("2")
+	c.campaign("d", Candidacy{}, "1")
+	c.run(time.Second)
+	c.ask("4", Request{Do: DoTransfer, Name: "d", Member: "1"}, "")
+	c.run(time.Second)
+	for _, a := range []election.ID{"1", "2", "4"} {
+		for _, b := range []election.ID{"3", "5"} {
+			c.cut[[2]election.ID{a, b}], c.cut[[2]election.ID{b, a}] = true, true
+		}
+	}
+	c.lead(2, "5", "3")
+	c.lead(3, "4", "1", "2")
+	c.campaign("d", Candidacy{}, "3")
+	c.run(2 * time.Second)
+	return c
+}
+
+// A leader of a higher epoch was not chosen by hand because the one before was.
+func TestALeaderOfAHigherEpochIsNotPinned(t *testing.T) {
+	c := newPartedCluster(t)
+	clear(c.cut)
+	c.lead(3, "4", "1", "2", "3", "5")
+	c.run(2 * time.Second)
+	c.ledBy("3")
+	c.campaign("d", Candidacy{Prefer: true}, "1")
+	c.run(2 * time.Second)
+	c.ledBy("1")
+}
+
+// A transfer ends when a leader of a higher epoch turns up: its target is not to lead after that one.
+func TestATransferEndsWithTheLeaderOfAHigherEpoch(t *testing.T) {
+	c := newPartedCluster(t)
+	c.campaign("e", Candidacy{Weight: 9}, "2") // 1 has the smaller share
+	c.run(time.Second)
+	c.members["1"].works["d"] = true
+	c.ask("4", Request{Do: DoTransfer, Name: "d", Member: "2"}, "")
+	c.run(100 * time.Millisecond)
+	clear(c.cut)
+	c.lead(3, "4", "1", "2", "3", "5")
+	c.run(time.Second)
+	c.members["1"].stops("d")
+	c.run(time.Second)
+	c.ledBy("3")
+	c.members["3"].do(c.members["3"].c.Withdraw(c.now, "d"))
+	c.run(time.Second)
+	c.ledBy("1")
+}

@@ -79,7 +79,7 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	o.noteName("assigns", k.name, id, next, why)
 	k.last, s.epoch = next, next
 	s.pinned = s.pin && (s.to == id || s.to == election.None && s.avoid != id)
-	s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None
+	s.decided()
 	o.seatAt(k, s, id)
 	o.changes(k, s)
 	o.uneven = true
