@@ -44,6 +44,15 @@ func config(format string, args ...any) error {
 	return configError{err}
 }
 
+// parseID is [election.ParseID] of an argument.
+func parseID(id ID) (ID, error) {
+	parsed, err := election.ParseID(string(id))
+	if err != nil {
+		return parsed, config("%w", err)
+	}
+	return parsed, nil
+}
+
 // Defaults of [Config].
 const (
 	DefaultCluster  = "default"

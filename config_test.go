@@ -1,6 +1,7 @@
 package batuta
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net"
@@ -105,4 +106,48 @@ func TestAGeneratedIDMustBeOfTheOthersKind(t *testing.T) {
 	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "another kind") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// What no cluster accepts as an argument is an error about the configuration, of each method.
+func TestAnArgumentThatIsNone(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 1)
+		n := c.start("1")
+		c.agree("1")
+		own, other, bad := n.Election(DefaultElection), n.Election("jobs"), n.Election("")
+		for of, f := range map[string]func(ctx context.Context, id ID) error{
+			"AddMember":         func(ctx context.Context, id ID) error { return n.AddMember(ctx, Peer{ID: id, Addr: "10.0.0.2:7400"}) },
+			"SetPriority":       func(ctx context.Context, id ID) error { return n.SetPriority(ctx, id, 1) },
+			"RemoveMember":      n.RemoveMember,
+			"ForceRemoveMember": n.ForceRemoveMember,
+			"Transfer":          n.Transfer,
+			"own Transfer":      own.Transfer,
+			"Election.Transfer": other.Transfer,
+			"StepDown":          own.StepDown,
+			"Drain":             func(ctx context.Context, id ID) error { return n.Drain(ctx, id, false) },
+			"Undrain":           n.Undrain,
+		} {
+			if err := f(t.Context(), "\x1b"); !errors.Is(err, ErrConfig) {
+				t.Errorf("%s: %v", of, err)
+			}
+		}
+		for of, err := range map[string]error{
+			"an address":         n.AddMember(t.Context(), Peer{ID: "2"}),
+			"another kind of id": n.AddMember(t.Context(), Peer{ID: "two", Addr: "10.0.0.2:7400"}),
+			"its own id":         n.AddMember(t.Context(), Peer{ID: "1", Addr: "10.0.0.2:7400"}),
+			"metadata":           n.SetMeta(t.Context(), map[string]string{"": ""}),
+			"more metadata":      n.MergeMeta(t.Context(), map[string]string{"": "x"}),
+			"a length":           n.Pause(t.Context(), -1),
+			"a function":         n.Lead(t.Context(), nil),
+			"functions":          n.LeadEach(t.Context(), []*Election{other}, nil),
+			"elections":          n.LeadEach(t.Context(), []*Election{own}, nil),
+			"its function":       other.Lead(t.Context(), nil),
+			"a name":             bad.Lead(t.Context(), func(context.Context, Leadership) error { return nil }),
+			"a step down":        other.StepDown(t.Context(), ""),
+		} {
+			if !errors.Is(err, ErrConfig) {
+				t.Errorf("%s: %v", of, err)
+			}
+		}
+	})
 }

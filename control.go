@@ -212,7 +212,7 @@ var (
 // error with the member that leads instead (the target may die meanwhile), or [ErrClosed].
 // As after [Node.Resign], this member is a candidate again when the target's leadership has ended.
 func (n *Node) Transfer(ctx context.Context, id ID) error {
-	id, err := election.ParseID(string(id))
+	id, err := parseID(id)
 	if err != nil {
 		return err
 	}

@@ -251,7 +251,7 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 	if e.err != nil {
 		return e.err
 	}
-	id, err := election.ParseID(string(id))
+	id, err := parseID(id)
 	switch {
 	case err != nil:
 		return err
@@ -320,7 +320,7 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 	}
 	if leader != election.None {
 		var err error
-		if leader, err = election.ParseID(string(leader)); err != nil {
+		if leader, err = parseID(leader); err != nil {
 			return err
 		}
 	}
@@ -420,7 +420,7 @@ func (n *Node) Drained(ctx context.Context) (ids []ID, err error) {
 }
 
 func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error {
-	id, err := election.ParseID(string(id))
+	id, err := parseID(id)
 	if err != nil {
 		return err
 	}

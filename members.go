@@ -29,17 +29,17 @@ var (
 // on its list, with what is wrong with p, with [ErrFull], with [ErrRemoved] if it was removed
 // itself, ctx's error, or [ErrClosed].
 func (n *Node) AddMember(ctx context.Context, p Peer) error {
-	id, err := election.ParseID(string(p.ID))
+	id, err := parseID(p.ID)
 	switch {
 	case err != nil:
 		return err
 	case id.Kind() != n.id.Kind():
-		return fmt.Errorf("%w: %s is of kind %v, here they are of kind %v", election.ErrMixedKind, id, id.Kind(), n.id.Kind())
+		return config("%w: %s is of kind %v, here they are of kind %v", election.ErrMixedKind, id, id.Kind(), n.id.Kind())
 	case id == n.id:
-		return fmt.Errorf("%s is this member itself", id)
+		return config("%s is this member itself", id)
 	}
 	if err := election.CheckAddress(p.Addr); err != nil {
-		return fmt.Errorf("address %q of member %s: %w", p.Addr, id, err)
+		return config("address %q of member %s: %w", p.Addr, id, err)
 	}
 	p.ID = id
 	e := p.member()
@@ -65,7 +65,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 // this member has it on its list, with what is wrong with id, [ErrNotMember], [ErrNoMajority], [ErrRemoved] if it was
 // removed itself, ctx's error, or [ErrClosed].
 func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
-	id, err := election.ParseID(string(id))
+	id, err := parseID(id)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (n *Node) ForceRemoveMember(ctx context.Context, id ID) error {
 }
 
 func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
-	id, err := election.ParseID(string(id))
+	id, err := parseID(id)
 	if err != nil {
 		return err
 	}
