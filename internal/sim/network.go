@@ -54,7 +54,7 @@ func (w *wires) newConn() *conn {
 	}
 	c := n.conns[n.used]
 	n.used++
-	c.asks, c.missed = false, false
+	c.asks, c.missed, c.slowest = false, false, 0
 	for i := range c.ends {
 		in := c.ends[i].in
 		in.clear()
@@ -367,6 +367,8 @@ type conn struct {
 	place  int32 // in network.conns
 	asks   bool  // it serves only to ask for admission
 	missed bool  // no process is at that address
+
+	slowest time.Duration // the longest time that any of its frames has traveled
 }
 
 // endpoint is a side of a connection and what is on its way there.
@@ -423,15 +425,14 @@ func (k frameKind) dials() bool { return k == syn || k == synAck }
 
 // pipe is a queue of frames. Only the arrival of its head is scheduled.
 type pipe struct {
-	frames  []frame
-	head    int
-	due     time.Duration // when the head's arrival is scheduled; never: it is not
-	slowest time.Duration // the longest time that any of the frames travels
+	frames []frame
+	head   int
+	due    time.Duration // when the head's arrival is scheduled; never: it is not
 }
 
 func (p *pipe) clear() {
 	clear(p.frames)
-	p.frames, p.head, p.due, p.slowest = p.frames[:0], 0, never, 0
+	p.frames, p.head, p.due = p.frames[:0], 0, never
 }
 
 func (p *pipe) size() int { return len(p.frames) - p.head }
@@ -440,7 +441,7 @@ func (p *pipe) pop() frame {
 	f := p.frames[p.head]
 	p.frames[p.head] = frame{}
 	if p.head++; p.head == len(p.frames) {
-		p.frames, p.head, p.slowest = p.frames[:0], 0, 0
+		p.frames, p.head = p.frames[:0], 0
 	}
 	return f
 }
@@ -461,7 +462,7 @@ func (w *wires) push(e *endpoint, f frame) {
 		f.at = e.in.frames[k-1].at
 	}
 	e.in.frames = append(e.in.frames, f)
-	e.in.slowest = max(e.in.slowest, f.at-w.now)
+	e.c.slowest = max(e.c.slowest, f.at-w.now)
 	if f.kind == message { // the network answers each message to an ended connection by an end
 		w.checks.queued(&w.scene, e)
 	}

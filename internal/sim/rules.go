@@ -191,10 +191,11 @@ func (c *boundChecker) sends(w *scene, p *process, m *election.Message) {
 	}
 }
 
-// queued checks the frames on the way to e: at most three for each heartbeat of the latency (a
-// heartbeat or its acknowledgement, a ping, a pong), and 256. Its sender has to keep the rest.
+// queued checks the frames on the way to e: at most three for each heartbeat of the connection's
+// longest latency (a heartbeat or its acknowledgement, a ping, a pong), and 256. Its sender has to
+// keep the rest. What was held up on the way there arrives, and is answered, all at once.
 func (c *boundChecker) queued(w *scene, e *endpoint) {
-	if e.in.size() > 256+3*int(e.in.slowest/w.setup.Timing.Heartbeat) {
+	if e.in.size() > 256+3*int(e.c.slowest/w.setup.Timing.Heartbeat) {
 		c.fail(w, e.far().proc, invariant.Bounded, "%d frames wait on the way to %s", e.in.size(), e.proc.rank.ID)
 	}
 }
