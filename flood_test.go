@@ -112,6 +112,8 @@ func TestAListenerThatFailsIsLogged(t *testing.T) {
 			if closes {
 				made.Close()
 				time.Sleep(time.Second)
+			} else {
+				c.transports[1].Kill()
 			}
 			n.Close()
 			if closed := strings.Contains(out.String(), "its listener was closed"); closed != closes {

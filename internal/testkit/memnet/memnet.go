@@ -170,7 +170,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 	if m.listeners[addr] != nil {
 		return nil, syscall.EADDRINUSE
 	}
-	l := &listener{host: h, addr: address(addr), queue: make(chan *conn, 4096), shut: make(chan struct{})}
+	l := &listener{host: h, addr: address(addr), queue: make(chan *conn, 4096), shut: make(chan struct{}), closed: make(chan struct{})}
 	m.listeners[addr] = l
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +223,7 @@ func (h *Host) Kill() {
 	ends, ports, frozen := h.ends, h.ports, h.frozen != nil
 	h.mu.Unlock()
 	for _, l := range ports {
-		l.Close()
+		l.refuse() // a process that was killed does not see its listener closed
 	}
 	for _, c := range ends {
 		c.out.end(syscall.ECONNRESET)
@@ -243,8 +243,11 @@ type listener struct {
 	host  *Host
 	addr  address
 	queue chan *conn
-	shut  chan struct{}
+	shut  chan struct{} // closed when it gets no more connections
 	once  sync.Once
+
+	closed  chan struct{}
+	closing sync.Once
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -252,12 +255,19 @@ func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.queue:
 		return c, nil
-	case <-l.shut:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 }
 
 func (l *listener) Close() error {
+	l.refuse()
+	l.closing.Do(func() { close(l.closed) })
+	return nil
+}
+
+// refuse resets the connections that were not accepted, and lets no more come.
+func (l *listener) refuse() {
 	l.once.Do(func() {
 		l.host.net.mu.Lock()
 		delete(l.host.net.listeners, string(l.addr))
@@ -273,7 +283,6 @@ func (l *listener) Close() error {
 			}
 		}
 	})
-	return nil
 }
 
 func (l *listener) Addr() net.Addr { return l.addr }
