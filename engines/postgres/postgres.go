@@ -190,10 +190,10 @@ func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
 const channel = "batuta_elections"
 
 // swap runs a statement that returns the row's epoch and beat if it has replaced the row. The change
-// is on disk before swap returns, whatever the server's settings are.
+// is on disk before swap returns, of the synchronous standby too, whatever synchronous_commit is.
 func (e *Engine) swap(ctx context.Context, mine engines.Record, tell bool, statement string, values ...any) (engines.Record, error) {
 	var batch pgx.Batch // a single transaction
-	batch.Queue(`SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`)
+	batch.Queue(`SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply'`)
 	if tell {
 		batch.Queue(`SELECT pg_notify($1, $2)`, channel, e.name)
 	}

@@ -62,6 +62,14 @@ func TestFence(t *testing.T) {
 	enginetest.Leads(t, second, e)
 }
 
+// A claim waits for the synchronous standby, whatever the server's default is: without the standby there is no leader.
+func TestTheStandbyConfirms(t *testing.T) {
+	t.Parallel()
+	server := enginetest.ServePostgres(t, "synchronous_standby_names=standby", "synchronous_commit=local")
+	e := start(t, enginetest.DialPostgres(t, server.Addr), "standby", engines.Config{ID: "1", StandAlways: true})
+	enginetest.Reports(t, e, `no answer to the call "claim"`)
+}
+
 // A server that has lost its table and sequence, as an empty one that takes its place, has epochs above those that a
 // candidate has read. The sequence is made again when only it is missing.
 func TestTheTableIsMissing(t *testing.T) {
