@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +86,53 @@ func TestRestartKeepsGoing(t *testing.T) {
 	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
+}
+
+// leased is a node with a lease, which is renewed at each call unless it is late.
+type leased struct {
+	*batuta.Node
+	late    atomic.Bool
+	renewed atomic.Int64 // a time
+}
+
+func (l *leased) Lease(context.Context) (batuta.Lease, error) {
+	const whole = 4 * time.Second
+	if !l.late.Load() {
+		l.renewed.Store(time.Now().UnixNano())
+	}
+	return batuta.Lease{Whole: whole, Left: whole - time.Since(time.Unix(0, l.renewed.Load()))}, nil
+}
+
+// A renewal may come after the command was asked to end, and within the lease: the command begins again under the same
+// token, when nothing of its first run is left.
+func TestALateRenewalStartsTheCommandAgain(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	s := lead(t, f, nil, "true")
+	if err := s.wait(); err != nil {
+		t.Fatal(err)
+	}
+	argv := f.argv("lock=" + filepath.Join(t.TempDir(), "lock"))
+	runner, err := New(Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: long, Program: os.Args[0], Guard: []string{os.Args[0], "guard"},
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	node, over := &leased{Node: s.node}, make(chan error, 1)
+	go func() { over <- runner.Run(ctx, node) }()
+	first := f.Next()
+	node.late.Store(true)
+	f.Dies(first)
+	node.late.Store(false)
+	if second := f.Next(); second.Token != first.Token || !second.Alone {
+		t.Errorf("it begins under %s after %s, next to none: %v", second.Token, first.Token, second.Alone)
+	}
+	cancel()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	runner.Close()
 }
 
 func TestACommandThatFailsTriesAgainUnderAnotherEpoch(t *testing.T) {
