@@ -158,16 +158,21 @@ func (c *command) refuse(ctx context.Context, voters []election.Member) error {
 	}
 	tries.Wait()
 	var answer []string
+	left := 0
 	for i, v := range voters {
-		if reached[i] {
+		switch {
+		case string(v.ID) == c.id: // it may have no vote, and is not on the list then
+			left++
+		case reached[i]:
+			left++
 			answer = append(answer, fmt.Sprintf("%s at %s", v.ID, v.Address))
 		}
 	}
 	switch {
-	case len(voters) == 1:
+	case len(voters) == 1 && string(voters[0].ID) == c.id:
 		return fmt.Errorf("member %s is the only voter already: start it, and it leads", c.id)
-	case 2*(len(answer)+1) > len(voters):
-		return fmt.Errorf("nothing was changed: of %d voters %s answers, which is a majority with this member: start it instead", len(voters), strings.Join(answer, ", "))
+	case 2*left > len(voters):
+		return fmt.Errorf("nothing was changed: of %d voters %s answers, so a majority is left: start this member instead", len(voters), strings.Join(answer, ", "))
 	}
 	return nil
 }
