@@ -24,6 +24,7 @@ type card struct {
 	Digest uint64        `cbor:"3,keyasint,omitempty"` // of the list that its cluster began with
 	List   []election.ID `cbor:"4,keyasint,omitempty"` // that list
 	Yours  uint64        `cbor:"5,keyasint,omitempty"` // the disk that the receiver's number belongs to, as is on the sender's disk
+	To     uint64        `cbor:"8,keyasint,omitempty"` // with Yours: that number; 0: an earlier release
 	Void   uint64        `cbor:"6,keyasint,omitempty"` // the receiver's number, which was removed
 
 	Changed uint64 `cbor:"7,keyasint,omitempty"` // with Void: see [roster]
@@ -72,14 +73,15 @@ func (c *cards) cardFrom(p *peer, m *election.Message) error {
 	}
 	p.barred = false
 	c.pause.Receive(c.now, m.Pause)
-	return c.yours(p, its.Yours)
+	return c.yours(p, its)
 }
 
-// yours checks whether a peer has recorded this disk under this member's number.
-func (c *cards) yours(p *peer, disk uint64) error {
+// yours checks whether a peer has recorded this disk under this member's number. A peer that was away
+// may have an earlier number and disk of this member's id.
+func (c *cards) yours(p *peer, its card) error {
 	switch {
-	case disk == 0:
-	case disk != c.me.Disk:
+	case its.Yours == 0 || its.To != 0 && its.To != c.me.Number:
+	case its.Yours != c.me.Disk:
 		return fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with Config.Join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID)
 	case !c.me.Settled && !p.noted:
 		p.noted = true
@@ -146,7 +148,7 @@ func (c *cards) showCard(p *peer) {
 	if c.node == nil || p.guest && p.number == 0 {
 		return
 	}
-	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number)}
+	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number), To: p.number}
 	if slices.Contains(c.noted, p.number) {
 		me.Yours = 0 // not on disk yet
 	}
