@@ -57,6 +57,8 @@ func (c *cards) cardFrom(p *peer, m *election.Message) error {
 		return nil
 	}
 	switch known := c.diskOf(p.number); {
+	case known == 0 && c.roster.by(p.number) == nil && c.single():
+		return c.yours(p, its)
 	case known == 0 && c.roster.by(p.number) == nil:
 		return nil // no list here has it yet
 	case known == 0:
@@ -163,6 +165,16 @@ func (c *cards) bar(p *peer, why error) {
 	if !p.barred {
 		p.barred = true
 		c.do(election.Action{Kind: election.Warn, Err: why})
+	}
+}
+
+// askDisks shows this member's card to the members whose disk it does not know, and they answer with theirs. The
+// cards that a newcomer exchanges before it has the log name members that are on no list here yet.
+func (c *cards) askDisks() {
+	for i := range c.peers {
+		if p := &c.peers[i]; p.link && !p.guest && p.number != 0 && c.diskOf(p.number) == 0 {
+			c.showCard(p)
+		}
 	}
 }
 

@@ -203,6 +203,7 @@ func (c *Core) reseat() {
 			c.dial(p)
 		}
 	}
+	c.askDisks()
 	if c.removed() && !c.halted {
 		c.note("is removed", election.None, c.view, "it stops once a majority has recorded it")
 		c.tellCommitted(c.Standing())

@@ -470,8 +470,12 @@ func (c *crew) mayVisit(id election.ID) bool {
 			guests++
 		}
 	}
-	return guests < MaxMembers && (!c.view.Defined() && c.term() == 0 || slices.Contains(c.roster.Gone, id))
+	return guests < MaxMembers && (!c.view.Defined() && c.term() == 0 || c.single() || slices.Contains(c.roster.Gone, id))
 }
+
+// single reports whether this member is the only one on its list. It may be the disk of a cluster that
+// grew from one member, emptied: the others know that, and it dials none of them.
+func (c *replica) single() bool { return len(c.roster.Seats) == 1 }
 
 // visit admits a guest.
 func (c *crew) visit(rank election.Rank) *peer {

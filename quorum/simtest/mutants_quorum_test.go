@@ -100,6 +100,8 @@ var quorumMutants = []wrong{
 	{"quorum: a heartbeat of a leader that is proven to be dead is followed", "quorum/follower.go", "\tif c.Over(b.term) {\n", "\tif false {\n", "test quorum TestABeatOfADeadLeaderIsNotFollowed"},
 	{"quorum: a voter waits for a leader that is proven to be dead", "quorum/voter.go", " || p.number == c.follows.from && c.Over(c.follows.term)\n", "\n", "test quorum TestAVoterDoesNotWaitForADeadLeaderToStand"},
 	{"quorum: the disk of an earlier number ends its replacement", "quorum/cards.go", "case its.Yours == 0 || its.To != 0 && its.To != c.me.Number:", "case its.Yours == 0:", "scenario quorum/testdata/replaced_meets_away.txt"},
+	{"quorum: the only member of a list admits no other", "quorum/peers.go", "c.term() == 0 || c.single() ||", "c.term() == 0 ||", "test quorum TestTheFirstMemberEndsIfItsDiskIsEmptied"},
+	{"quorum: a newcomer learns no disk of the first members", "quorum/disk.go", "\tc.askDisks()\n", "", "test quorum TestTheFirstMemberEndsIfItsDiskIsEmptied"},
 	{"quorum: a disk counts as known though few members have noted it", "quorum/cards.go", "\tif 2*c.known <= len(c.roster.Seats)-1 {", "\tif c.known == 0 {", "soak quorum-claimants 1:500: an epoch names one leadership, and the next has a higher one"},
 	{"quorum: another list at a restart is taken", "quorum/replica.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 }
