@@ -27,3 +27,9 @@ func TestSoakSuccessions(t *testing.T) {
 	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](100, 1000),
 		Faults: append(sim.SoakFaults(), sim.MembershipFaults()...), Draws: []draw.Kind{draw.Attested, draw.Claimants}})
 }
+
+// TestSoakChanges: members of a quorum change within milliseconds, and restart with other times.
+func TestSoakChanges(t *testing.T) {
+	electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](60, 2000),
+		Faults: append(sim.SoakFaults(), sim.MembershipFaults()...), Draws: []draw.Kind{draw.Churn, draw.Retimes}})
+}

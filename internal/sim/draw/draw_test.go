@@ -35,12 +35,14 @@ func TestDraws(t *testing.T) {
 	drawn[draw.Attested] = func(s *scenario.Scenario) bool { return s.Setup.Option == "attested" }
 	drawn[draw.Claimants] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Duplicate })
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
+	drawn[draw.Churn] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Remove || s.Do == scenario.Leave })
+	drawn[draw.Retimes] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Times })
 	for _, d := range draw.Kinds() {
 		const seeds = 300
 		count := 0
 		for seed := uint64(1); seed <= seeds; seed++ {
 			bare := draw.Config{Algorithm: "bully", Nodes: 5, PerRun: 10, Faults: faults, Draws: []draw.Kind{}}
-			if d == draw.Attested || d == draw.Claimants {
+			if slices.Contains([]draw.Kind{draw.Attested, draw.Claimants, draw.Churn, draw.Retimes}, d) {
 				bare.Algorithm = "quorum"
 			}
 			with := bare

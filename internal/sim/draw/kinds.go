@@ -31,11 +31,13 @@ const (
 	Absences   Kind = "absences"    // members may be silent for longer than T; where members join, a leader removes those that are absent
 	Attested   Kind = "attested"    // in a quorum: a guard attests the end of a leader's process
 	Claimants  Kind = "claimants"   // in a quorum: a second process with an empty disk claims a member's id
+	Churn      Kind = "churn"       // in a quorum: changes of the members within milliseconds, and an outage in the midst of them
+	Retimes    Kind = "retimes"     // in a quorum: members restart with other times
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants}
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants, Churn, Retimes}
 }
 
 // Defaults returns the kinds that are drawn unless others are requested: those before [Elections].

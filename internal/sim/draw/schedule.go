@@ -41,6 +41,8 @@ func (c Config) Schedule(seed uint64) *scenario.Scenario {
 			g.siege()
 			g.succession()
 			g.claimant()
+			g.churn()
+			g.retime()
 		}
 		g.handover()
 		if g.drawFault() && !g.rng.One(4) {
@@ -58,7 +60,7 @@ type generator struct {
 	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants *RNG // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants, churns, retimes *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
 	claimed        election.ID    // the member of which second processes start with the list of all
@@ -66,7 +68,7 @@ type generator struct {
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants, Churn: &g.churns, Retimes: &g.retimes} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
@@ -320,6 +322,7 @@ func (g *generator) partition(s scenario.Step) bool {
 
 // finish brings some of the dead members back and demands agreement.
 func (g *generator) finish() {
+	g.retimed()
 	for _, r := range g.s.Setup.Members {
 		if g.rng.One(2) {
 			g.add(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
