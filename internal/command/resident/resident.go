@@ -20,12 +20,13 @@ const (
 	joined  = 30 * time.Second
 )
 
-// Times and bounds of [Keep].
+// Times and bounds of [Keep]. The checks are close together, so that a burst has collected its garbage
+// a second later: to mark in the middle of the next would add half to what that takes.
 const (
-	calmFor = 2 * time.Second // between two checks
-	busy    = 1 << 20         // bytes that a busy process allocates between them
-	slack   = 3 << 20         // bytes that may be held without need
-	small   = 4 << 20         // bytes that a small process holds
+	calmFor = 500 * time.Millisecond // between two checks
+	busy    = 256 << 10              // bytes that a busy process allocates between them
+	slack   = 3 << 20                // bytes that may be held without need
+	small   = 4 << 20                // bytes that a small process holds
 )
 
 // How much garbage, in percent of the live memory, may gather before it is collected. A small process
