@@ -19,7 +19,7 @@ var namedMutants = []wrong{
 	{"named: the next coordinator does not know that a drain was by force", "internal/core/named/learn.go", "	m.install(f.Seats)\n	m.drain(f.Drained, f.Forced)\n", "	m.install(f.Seats)\n	m.drain(f.Drained, nil)\n", "scenario election/bully/testdata/drain_by_force_lasts.txt"},
 	{"named: weights count for nothing", "internal/core/named/claims.go", "weight, want = max(weight, int(other.weight)), ", "weight, want = max(weight, 1), ", "test internal/core/named TestWeightsCount"},
 	{"named: a preferred member is not given its names", "internal/core/named/spread.go", "	case to.prefer && !leader.prefer:\n", "	case false:\n", "test internal/core/named TestPreferWeightsAndSeats"},
-	{"named: shares move what was transferred", "internal/core/named/spread.go", "	if s.pinned || leader == nil", "	if leader == nil", "test internal/core/named TestWhatWasTransferredStays"},
+	{"named: shares move what was transferred", "internal/core/named/spread.go", "(s.pinned || leader == nil", "(leader == nil", "test internal/core/named TestWhatWasTransferredStays"},
 	{"named: a member that has resigned a name is given it again", "internal/core/named/claims.go", "				s.avoid, s.pin = p.id, true\n", "", "test internal/core/named TestWithdrawAndResign"},
 	{"named: an unfit member leads on", "internal/core/named/member.go", "	if !fit {\n		m.loseAll(election.CauseResigned)\n	}\n", "", "test internal/core/named TestAnUnfitMemberGivesUp"},
 	{"named: what has lapsed is confirmed again", "internal/core/named/member.go", "h != nil && !h.lapsed", "h != nil", "test internal/core/named TestWhatIsLeftOfALeadIsVouchedForOnce"},

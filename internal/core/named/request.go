@@ -192,7 +192,7 @@ func (o *office) drain(id election.ID, force bool) string {
 		if len(alone) > 1 {
 			more = fmt.Sprintf(" and %d more elections", len(alone)-1)
 		}
-		return fmt.Sprintf("only member %s could lead %s%s: start another candidate for the same, or force the drain: then no member leads that", id, slices.Min(alone), more)
+		return fmt.Sprintf("only member %s could lead %s%s: start another candidate for the same, or force the drain: then no member leads that", id, alone[0], more)
 	}
 	if forced, drained := o.drained[id]; !drained || force && !forced {
 		list := o.forcedList()
@@ -207,12 +207,12 @@ func (o *office) drain(id election.ID, force bool) string {
 	return ""
 }
 
-// aloneIn returns the elections that would have fewer leaders, or none, without that candidate.
+// aloneIn returns, in order, the elections that would have fewer leaders, or none, without that candidate.
 func (o *office) aloneIn(id election.ID) (names []string) {
 	o.refit()
-	for name, k := range o.contests.byName {
+	for _, k := range o.contests.ordered() {
 		if o.contests.needs(k, o.who(id), o.isDrained) {
-			names = append(names, name)
+			names = append(names, k.name)
 		}
 	}
 	return names

@@ -190,20 +190,18 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		o.release(k, s, "it has fewer seats")
 		return
 	}
+	leader, drained := k.leader(s), o.isDrained(s.leader)
+	if !drained && (s.pinned || leader == nil || !leader.stands || !o.choosy && leader.of.load-k.weight < least) {
+		return
+	}
 	to := leastLoaded(slices.DeleteFunc(o.contests.candidates(k, nil), func(can *candidate) bool {
 		return k.comes(can.of.id) // it can lead one
 	}))
-	if o.isDrained(s.leader) {
+	switch {
+	case drained:
 		if to != nil || o.drained[s.leader] {
 			o.move(k, s, to, "its leader is drained")
 		}
-		return
-	}
-	leader := k.leader(s)
-	if s.pinned || leader == nil || !leader.stands {
-		return
-	}
-	switch {
 	case to == nil:
 	case to.prefer && !leader.prefer:
 		o.move(k, s, to, "another is preferred")
