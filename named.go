@@ -495,7 +495,10 @@ func (m *candidacies) tellChanges(changes []named.Change, now time.Time) {
 		}
 	}
 	for _, ch := range changes {
-		if c := m.candidates[ch.Name]; ch.Token.Leader.ID == m.id && c != nil && (ch.Lost || !ch.Gone) {
+		if ch.Token.Leader.ID != m.id || ch.Gone && !ch.Lost {
+			continue
+		}
+		if c := m.candidates[ch.Name]; c != nil {
 			m.tellOwn(c, m.viewAfter(ch, now))
 		}
 	}
