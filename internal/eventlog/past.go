@@ -140,21 +140,22 @@ func (l *List[E]) leave(r *Reader[E]) {
 // reader is too far behind.
 func (l *List[E]) next(ctx context.Context, r *Reader[E]) (e E, ok, behind bool) {
 	l.mu.Lock()
-	at := r.at
-	l.mu.Unlock()
-	if at == nil {
-		return e, false, true
-	}
-	if at = l.Next(ctx, at); at == nil {
-		return e, false, false
-	}
-	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r.at != nil {
-		r.at = at
-		r.behind--
+	for r.at != nil && r.at.then == nil {
+		at := r.at
+		l.mu.Unlock()
+		at = l.Next(ctx, at)
+		l.mu.Lock()
+		if at == nil {
+			return e, false, false
+		}
 	}
-	return at.Event, true, false
+	if r.at == nil || ctx.Err() != nil {
+		return e, false, r.at == nil
+	}
+	r.at = r.at.then
+	r.behind--
+	return r.at.Event, true, false
 }
 
 // Walk yields the values of first for the event at the reader's place. Then it yields the value of
