@@ -19,7 +19,7 @@ type member struct {
 	down        bool                 // counts as gone until it is received again
 	mayFollow   bool                 // up when this member claimed its leadership, and not lost since: it may come to acknowledge that
 	eligibility election.Eligibility // why it is no candidate, as it last reported
-	saidAt      time.Time            // when it reported that itself
+	saidAt      time.Time            // when it reported that itself; acknowledgements of a follower do not count
 	stated      statement            // which of its statements that is
 	polled      bool                 // it is asked whether that still holds
 	deaf        bool                 // it has not answered that in time, nor was it received since
@@ -221,8 +221,12 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		peer.eligibility = msg.Eligibility
 		r.statesChanged()
 	}
-	peer.polled, peer.deaf = peer.polled && msg.Kind == election.Ack, false // an acknowledgement may have set out before the question
-	peer.saidAt, peer.leads, peer.draining = now, msg.Leads, msg.Draining && !r.noDetector
+	peer.leads, peer.draining = msg.Leads, msg.Draining && !r.noDetector
+	late := msg.Kind == election.Ack // it may have set out before the contest, or before the question
+	peer.polled, peer.deaf = peer.polled && late, false
+	if !late || peer.leads || peer.draining || peer.saidAt.IsZero() {
+		peer.saidAt = now
+	}
 	return true
 }
 
