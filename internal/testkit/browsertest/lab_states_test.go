@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -371,5 +374,36 @@ func TestAnArrowBetweenIDsOfHebrew(t *testing.T) {
 	})([...document.querySelectorAll('#menu button')].find(x => /אב.*→.*גד/.test(x.textContent)).firstChild)`
 	if !eval[bool](b, left) {
 		t.Error("the arrow points from the second id to the first")
+	}
+}
+
+// After a prediction, and after a tour, the keyboard is where the reader is.
+func TestATourKeepsTheFocus(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#exercise=bully&seed=7")
+	b.until(ready + " && lab.tours.current")
+	eval[any](b, "lab.tours.go(1), 0")
+	b.answer("5", "2", "12")
+	eval[any](b, "document.querySelector('#predict button').focus(), 0")
+	b.press(kb.Enter)
+	b.until("document.activeElement.id === 'tour-next' && lab.playing")
+	b.press(kb.Enter) // no patience
+	b.until("lab.tours.stop === 2 && document.activeElement.id === 'tour-next'")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#tour').hidden && document.activeElement.id === 'stage'")
+	for _, field := range []string{"Speed #pace", "Seed #seed"} {
+		name, selector, _ := strings.Cut(field, " ")
+		var node struct {
+			Nodes []struct {
+				Name struct {
+					Value string `json:"value"`
+				} `json:"name"`
+			} `json:"nodes"`
+		}
+		b.do(chromedp.QueryAfter(selector, func(ctx context.Context, _ runtime.ExecutionContextID, found ...*cdp.Node) error {
+			return cdp.Execute(ctx, "Accessibility.getPartialAXTree", map[string]any{"backendNodeId": found[0].BackendNodeID, "fetchRelatives": false}, &node)
+		}, chromedp.ByQuery))
+		if len(node.Nodes) != 1 || node.Nodes[0].Name.Value != name {
+			t.Errorf("%s has the names %v", selector, node.Nodes)
+		}
 	}
 }

@@ -117,6 +117,7 @@ export class Tours {
   end() {
     if (!this.current) return
     this.current = null
+    if ($('#tour').contains(document.activeElement)) $('#stage').focus({ preventScroll: true })
     $('#tour').hidden = true
     $('#tours').value = ''
     document.body.classList.remove('predicting')
@@ -125,6 +126,7 @@ export class Tours {
 
   #predicted(answers) {
     this.answers[this.stop] = answers
+    $('#tour-next').focus({ preventScroll: true }) // the form will be hidden
     this.next()
   }
 
