@@ -407,3 +407,22 @@ func TestATourKeepsTheFocus(t *testing.T) {
 		}
 	}
 }
+
+// A page that is opened in the middle of an election draws its labels in their place: an error of the console fails the test.
+func TestALinkIntoAnElection(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#s=HMfBCcAgDAXQe6bIBBIrDmRtUMFYyLeHbl_o8ZnaqQ6OIWShMtvtY3djH6sRVC9ONMvWVV-OYuAkBvJn8QGqXtA5y-8E-gIAAP__&t=2500") // 50 members of a ring, whose leader has crashed
+	b.until(ready + " && lab.now === 2500 && lab.frame === null")
+}
+
+// The keyboard walks from state to state of the explorer.
+func TestExploringByKeyboard(t *testing.T) {
+	b := labPressed(t, "#explore-open")
+	b.click("#explore-run")
+	b.until("lab.explorer.path.length && !lab.explorer.running")
+	eval[any](b, "document.querySelector('#explore-ways button').focus(), 0")
+	for length := 2; eval[bool](b, "!document.querySelector('#explore-none').textContent"); length++ {
+		b.press(kb.Enter)
+		b.until(fmt.Sprintf("lab.explorer.path.length === %d", length))
+	}
+	b.until("document.activeElement.id === 'explore-script'")
+}

@@ -35,6 +35,7 @@ export class Circle {
     this.pool = []
     this.lengths = new Map()
     this.tags = Array.from({ length: readable }, () => s('text', { class: 'payload' }))
+    this.air.append(...this.tags)
     this.#knifeWork()
   }
 
@@ -219,14 +220,13 @@ export class Circle {
       const el = s('path', { class: 'message' })
       el.append(s('title'))
       el.addEventListener('click', () => el.flight && this.on.flight(el.flight))
-      this.air.append(el)
+      this.tags[0].before(el)
       this.pool.push(el)
     }
     let tag = 0
     const [width, height] = this.extent
     const taken = this.#taken()
     const told = flights.filter(f => family(f.kind) !== 'beat').length <= readable, labeled = []
-    if (!this.tags[0].isConnected) this.air.append(...this.tags)
     this.pool.forEach((el, i) => {
       const f = flights[i]
       if (i >= shown) { set(el, 'visibility', 'hidden'); return }

@@ -112,6 +112,7 @@ export class Explorer {
     text($('#explore-state'), said)
     replace($('#explore-picture'), this.picture(place, 420, 300, said))
     text($('#explore-violation'), place.broken ? t('x_broken', { what: mistake(place.broken) }) : '')
+    const walks = $('#explore-ways').contains(document.activeElement)
     listed($('#explore-ways'), place.ways.map((w, i) => ({ ...w, i })), w => `${place.no}:${w.i}:${w.to}`, w => {
       const words = this.words(w.step, place), to = next.get(w.to)
       const known = this.path.some(p => p.no === w.to)
@@ -119,6 +120,7 @@ export class Explorer {
         to ? this.picture(to, 96, 74) : h('span', { class: 'thumb' }, w.broken ? '✕' : '…'),
         h('span', {}, h('strong', {}, words), h('span', { class: 'soft' }, w.broken ? t('x_broken', { what: mistake(w.broken) }) : w.to < 0 ? t('x_left') : t(known ? 'x_back' : 'x_to', { no: number.format(w.to) })))))
     })
+    if (walks) ($('#explore-ways button:enabled') ?? $('#explore-script')).focus() // the keyboard goes on from here
     text($('#explore-none'), place.ways.length ? '' : t('x_end'))
     listed($('#explore-path'), this.path.map((p, i) => ({ ...p, i })), p => p.i + ':' + p.no, p => h('li', {}, h('button', { type: 'button', onclick: () => { this.path.length = p.i; this.#go(p.no, false, p.by) } }, p.i ? p.by : t('x_first'))))
     $('#explore-path').lastElementChild?.scrollIntoView({ block: 'nearest' })
