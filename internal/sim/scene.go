@@ -242,10 +242,10 @@ func (w *scene) unwritten(p *process) bool {
 
 // setDisk changes how a disk works. A disk that recovers soon ends a slow write.
 func (w *scene) setDisk(p *process, slow time.Duration, state string) {
-	p.disk.slow, p.disk.failing, p.disk.full = slow, state == "fail", state == "full"
-	if p.disk.full && p.machine != nil {
+	if fills := state == "full" && !p.disk.full; fills && p.machine != nil {
 		p.disk.room = len(p.machine.List())
 	}
+	p.disk.slow, p.disk.failing, p.disk.full = slow, state == "fail", state == "full"
 	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {
 		w.writes(p, soon)
 	}

@@ -26,7 +26,7 @@ const (
 	Founding   Kind = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
 	MinMembers Kind = "min-members" // a member leads only while it receives from so many members
 	Handovers  Kind = "handovers"   // leaderships end while their work stops slowly and a second member asks for votes
-	Full       Kind = "full"        // a disk has no more room; a quorum compacts its log after a few records
+	Full       Kind = "full"        // a disk has no more room, and a member joins; a quorum compacts its log after a few records
 	Requests   Kind = "requests"    // users pause the cluster, have no work for a leader, start a second machine with an id, or move a member
 	Absences   Kind = "absences"    // members may be silent for longer than T; where members join, a leader removes those that are absent
 	Attested   Kind = "attested"    // in a quorum: a guard attests the end of a leader's process
@@ -158,7 +158,7 @@ func (g *generator) happenings() {
 		g.add(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
 	}
 	if c := g.full; c != nil && c.One(4) {
-		g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{g.someone(c)}, Word: [...]string{"full", "full", "ok"}[c.Below(3)]})
+		g.fill(c, [...]string{"full", "full", "ok"})
 	}
 	if g.requests != nil && g.requests.One(3) {
 		g.request(g.requests)
@@ -170,6 +170,38 @@ func (g *generator) happenings() {
 			g.add(scenario.Step{Do: scenario.Thaw, Members: who})
 		}
 	}
+}
+
+// fill changes how a member's disk works. In best effort the list most often grows right after a disk is
+// full: it needs room that this disk does not have.
+func (g *generator) fill(c *RNG, states [3]string) {
+	s := scenario.Step{Do: scenario.Disk, Members: []election.ID{g.someone(c)}, Word: states[c.Below(3)]}
+	if !g.add(s) || s.Word != "full" || !g.joins() || g.s.Setup.OneLeader() || len(g.s.Setup.Newcomers) == 0 || c.One(4) {
+		return
+	}
+	grows := scenario.Step{Do: scenario.Join, Members: []election.ID{g.s.Setup.Newcomers[c.Below(len(g.s.Setup.Newcomers))]}, Via: s.Members}
+	if c.One(3) {
+		grows.Do = scenario.Add
+	}
+	if grows.Members[0] != s.Members[0] {
+		g.add(grows)
+	}
+}
+
+// fillLast fills some disks before the last members join, and reports whether it has. Most often no leader
+// is elected after that, whose leadership would be written together with the list.
+func (g *generator) fillLast() bool {
+	if g.full == nil || g.s.Setup.OneLeader() || len(g.s.Setup.Newcomers) == 0 || g.full.One(3) {
+		return false
+	}
+	g.add(scenario.Step{Do: scenario.Heal})
+	g.run(g.full, 4*g.timing().T())
+	for _, r := range g.s.Setup.Members {
+		if g.full.One(2) {
+			g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{r.ID}, Word: "full"})
+		}
+	}
+	return true
 }
 
 // request adds what a user asks for.

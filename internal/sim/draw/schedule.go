@@ -284,6 +284,9 @@ func (g *generator) newcomers(s *scenario.Setup) {
 
 // born makes most newcomers join at once.
 func (g *generator) born() {
+	if c := g.full; c != nil && !g.s.Setup.OneLeader() && c.One(2) {
+		g.fill(c, [...]string{"full", "full", "full"})
+	}
 	for range g.s.Setup.Newcomers {
 		if g.rng.One(3) {
 			g.wait()
@@ -328,8 +331,12 @@ func (g *generator) finish() {
 			g.add(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
 		}
 	}
+	full := g.fillLast()
 	for range g.s.Setup.Newcomers {
 		g.join()
+	}
+	if full {
+		g.run(g.full, 4*g.timing().T())
 	}
 	g.settle()
 }
