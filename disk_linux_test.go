@@ -141,6 +141,49 @@ func TestAFullDiskStopsNobodyWhoHasAStateFile(t *testing.T) {
 	})
 }
 
+// A list that outgrows the state file is not saved on a full disk. The member leads on and starts again
+// there, with the list that it has saved; the whole list is saved once there is room.
+func TestAListThatDoesNotFitIsSavedOnceThereIsRoom(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		d := newDisk(t)
+		withDisk := func(cfg *Config) { cfg.DataDir = filepath.Join(d.dir, "two") }
+		c := newVirtualCluster(t, 2)
+		one, two := c.start("1"), c.start("2", withDisk)
+		token := c.agree("2")
+		d.fill()
+		const more = 100
+		for i := range more {
+			if err := one.AddMember(t.Context(), Peer{ID: ID(fmt.Sprint(100 + i)), Addr: fmt.Sprint("127.0.0.1:", 9100+i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused := func() bool { return strings.Contains(statusOf(two).DiskError, "make room") }
+		within(t, "the list does not fit", refused)
+		if now := c.agree("2"); now != token {
+			t.Errorf("%s leads after %s", now, token)
+		}
+		if err := two.Close(); err != nil {
+			t.Error(err)
+		}
+		c.kill("2")
+		c.agree("1")
+		c.rebind("2")
+		two = c.start("2", withDisk)
+		within(t, "the list does not fit after a start", refused)
+		c.agree("1")
+		if state, err := savedIn(filepath.Join(d.dir, "two")); err != nil || len(state.Members) > more {
+			t.Errorf("its file holds %d members, %v", len(state.Members), err)
+		}
+		if err := os.Remove(d.filler()); err != nil {
+			t.Fatal(err)
+		}
+		c.agree("2")
+		if state, err := savedIn(filepath.Join(d.dir, "two")); err != nil || len(state.Members) != more+2 {
+			t.Errorf("its file holds %d members, %v; want %d", len(state.Members), err, more+2)
+		}
+	})
+}
+
 func TestADiskThatCannotBeWrittenIsRefusedAtStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin  func(*disk)

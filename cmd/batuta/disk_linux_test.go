@@ -56,13 +56,19 @@ func enterable(t *testing.T) string {
 // used is a data directory that an agent has had before.
 func used(t *testing.T, algorithm string) string {
 	dir := filepath.Join(enterable(t), "data")
+	startAndEnd(t, algorithm, dir)
+	return dir
+}
+
+// startAndEnd has an agent lead, and ends it.
+func startAndEnd(t *testing.T, algorithm, dir string) {
+	t.Helper()
 	a := startLone(t, "--algorithm", algorithm, "--data-dir", dir)
 	said(t, bufio.NewScanner(a.stdout), "leader")
 	a.cmd.Process.Signal(syscall.SIGTERM)
 	if err := a.cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // failing has each read of a file fail with EIO: it puts the memory of a process over
@@ -122,10 +128,29 @@ func full(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	fill(t, dir)
+	return filepath.Join(dir, "data")
+}
+
+// fill leaves no room on the file system of dir.
+func fill(t *testing.T, dir string) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the disk takes a megabyte: %v", err)
 	}
-	return filepath.Join(dir, "data")
+}
+
+// What an agent has saved has its room: on a disk that is full by now it starts again and leads, each time.
+func TestAnAgentStartsAgainOnAFullDisk(t *testing.T) {
+	for _, algorithm := range []string{"bully", "quorum"} {
+		t.Run(algorithm, func(t *testing.T) {
+			disk := smallDisk(t, 1024)
+			for range 3 {
+				startAndEnd(t, algorithm, filepath.Join(disk, "data"))
+				fill(t, disk)
+			}
+		})
+	}
 }
 
 // With each limit of open files an agent starts, or ends with a sentence and exit code 1.

@@ -314,7 +314,7 @@ func (w *world) save(p *process, s election.State) {
 		return
 	}
 	w.checks.saves(&w.scene, p, s.Token)
-	p.disk.saving, p.disk.saves, p.disk.next, p.disk.began, p.disk.appends = true, true, s, p.clock.at(w.now), false
+	p.disk.saving, p.disk.saves, p.disk.next, p.disk.began = true, true, write{state: s}, p.clock.at(w.now)
 	w.writes(p, w.now+w.rng.In(w.setup.Fsync)+p.disk.slow)
 }
 
@@ -418,6 +418,9 @@ func (w *world) end(p *process, c scenario.Condition) {
 	w.checks.ending(&w.scene, p)
 	if p.disk.saving && w.rng.One(2) {
 		_ = w.writeOut(p) // it was written, but the process was gone
+	}
+	if left := p.disk.left; left.appends() || left.state.ID != election.None {
+		w.put(p, left)
 	}
 	p.disk.saving = false
 	w.checks.ended(&w.scene, p, c)

@@ -191,24 +191,31 @@ func (p *process) told(id election.ID) string {
 // said is the key of the metadata that members of the lab publish.
 const said = "says"
 
+// write is what a write puts on a disk: a state, or records.
+type write struct {
+	state    election.State
+	records  [][]byte // to the log
+	replaces bool     // they replace the whole log
+}
+
+func (c *write) appends() bool { return len(c.records) > 0 }
+
 // disk keeps the saved state, and the state before it.
 type disk struct {
 	log         [][]byte // the records of a core that has its own log
-	nextRecords [][]byte
-	appends     bool // the outstanding write is to log
-	replaces    bool // it replaces the whole log
-
 	now, before election.State
-	saving      bool
-	saves       bool // it has saved in this life
-	next        election.State
-	slow        time.Duration // on top of the usual time
-	began, due  time.Duration // of the outstanding write: its start, by the clock of its process, and its end
-	failing     bool
-	full        bool
-	room        int  // while it is full: the longest list that it takes
-	failed      bool // the last save was refused
-	rolledBack  bool // ever
+	next        write // the outstanding write, or the last
+	left        write // a refused write that is there after a crash; zero: none
+
+	saving     bool
+	saves      bool          // it has saved in this life
+	slow       time.Duration // on top of the usual time
+	began, due time.Duration // of the outstanding write: its start, by the clock of its process, and its end
+	failing    bool
+	full       bool
+	room       int  // while it is full: the longest list that it takes
+	failed     bool // the last save was refused
+	rolledBack bool // ever
 }
 
 // writes sets the end of the outstanding write.
@@ -257,10 +264,10 @@ var errDisk = errors.New("the simulated disk refuses to write")
 // the state before the last, and fits unless its list is longer than any before. A log has room
 // for further records, and none for the second file that is to replace it.
 func (d *disk) refuses() bool {
-	if d.full && d.appends {
-		return d.replaces
+	if d.full && d.next.appends() {
+		return d.next.replaces
 	}
-	return d.failing || d.full && len(d.next.Members) > d.room
+	return d.failing || d.full && len(d.next.state.Members) > d.room
 }
 
 func (w *scene) writeOut(p *process) error {
@@ -270,27 +277,37 @@ func (w *scene) writeOut(p *process) error {
 		w.checks.fault = w.now
 	}
 	if d.failed {
+		if w.setup.LateWrites && w.rng.One(2) {
+			d.left = d.next
+		}
 		return errDisk
 	}
-	if d.appends {
-		if d.replaces {
+	w.put(p, d.next)
+	return nil
+}
+
+// put changes what is on disk. A refused write was to take the same place.
+func (w *scene) put(p *process, c write) {
+	d := &p.disk
+	d.left = write{}
+	if c.appends() {
+		if c.replaces {
 			d.log = nil
 		}
-		d.log = append(d.log, d.nextRecords...)
-		return nil
+		d.log = append(d.log, c.records...)
+		return
 	}
-	if d.now.Token != d.next.Token {
+	if d.now.Token != c.state.Token {
 		p.heldAt = w.now
 	}
-	d.before, d.now = d.now, d.next
-	return nil
+	d.before, d.now = d.now, c.state
 }
 
 // appendLog writes records outside of the loop.
 func (w *scene) appendLog(p *process, a *election.Action) {
 	w.checks.saves(w, p, election.Token{})
 	d := &p.disk
-	d.saving, d.appends, d.replaces, d.nextRecords, d.began = true, true, a.Replace, slices.Clone(a.Records), p.clock.at(w.now)
+	d.saving, d.next, d.began = true, write{records: slices.Clone(a.Records), replaces: a.Replace}, p.clock.at(w.now)
 	w.writes(p, w.now+w.rng.In(w.setup.Fsync)+d.slow)
 }
 

@@ -34,6 +34,7 @@ func TestDraws(t *testing.T) {
 	drawn[draw.Absences] = func(s *scenario.Scenario) bool { return s.Setup.Timing.Silence > 0 }
 	drawn[draw.Attested] = func(s *scenario.Scenario) bool { return s.Setup.Option == "attested" }
 	drawn[draw.Claimants] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Duplicate })
+	drawn[draw.Late] = func(s *scenario.Scenario) bool { return s.Setup.LateWrites }
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	drawn[draw.Churn] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Remove || s.Do == scenario.Leave })
 	drawn[draw.Retimes] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Times })

@@ -33,11 +33,12 @@ const (
 	Claimants  Kind = "claimants"   // in a quorum: a second process with an empty disk claims a member's id
 	Churn      Kind = "churn"       // in a quorum: changes of the members within milliseconds, and an outage in the midst of them
 	Retimes    Kind = "retimes"     // in a quorum: members restart with other times
+	Late       Kind = "late"        // a disk refuses a write, and has it after a crash
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants, Churn, Retimes}
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants, Churn, Retimes, Late}
 }
 
 // Defaults returns the kinds that are drawn unless others are requested: those before [Elections].
@@ -160,6 +161,9 @@ func (g *generator) happenings() {
 	if c := g.full; c != nil && c.One(4) {
 		g.fill(c, [...]string{"full", "full", "ok"})
 	}
+	if c := g.late; c != nil && g.s.Setup.LateWrites && c.One(4) {
+		g.refuseLate(c)
+	}
 	if g.requests != nil && g.requests.One(3) {
 		g.request(g.requests)
 	}
@@ -202,6 +206,29 @@ func (g *generator) fillLast() bool {
 		}
 	}
 	return true
+}
+
+// lateWrites draws that a write that a disk refused may be there after a crash.
+func (g *generator) lateWrites(s *scenario.Setup) {
+	_, ok := g.draw(Late)
+	s.LateWrites = ok && !s.NoDisk
+}
+
+// refuseLate makes a disk refuse writes, and most often its member crash after an election.
+func (g *generator) refuseLate(c *RNG) {
+	id, asked := g.someone(c), []election.ID{g.someone(c)}
+	g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{id}, Word: [...]string{"fail", "fail", "full"}[c.Below(3)]})
+	g.add(scenario.Step{Do: [...]scenario.Verb{scenario.Resign, scenario.Campaign}[c.Below(2)], Members: asked})
+	if g.run(c, 2*g.timing().T()); c.One(4) {
+		return
+	}
+	if c.One(2) {
+		g.again(c, id)
+	}
+	if c.One(2) {
+		g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{id}, Word: "ok"})
+	}
+	g.again(c, id)
 }
 
 // request adds what a user asks for.

@@ -60,7 +60,7 @@ type generator struct {
 	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants, churns, retimes *RNG // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants, churns, retimes, late *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
 	claimed        election.ID    // the member of which second processes start with the list of all
@@ -68,7 +68,7 @@ type generator struct {
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants, Churn: &g.churns, Retimes: &g.retimes} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants, Churn: &g.churns, Retimes: &g.retimes, Late: &g.late} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
@@ -117,6 +117,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	}
 	g.slowWork(&s)
 	g.compaction(&s)
+	g.lateWrites(&s)
 	if _, ok := g.draw(Attested); ok && s.OneLeader() && s.Option == "" {
 		s.Option = "attested"
 	}

@@ -185,6 +185,7 @@ end
 const everyQuorumWord = `members 1 2
 algorithm quorum
 compact 9
+late_writes on
 times 1 200ms 2s
 `
 

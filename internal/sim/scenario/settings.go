@@ -79,6 +79,10 @@ var settings = []setting{
 			return lineIf(s.Setup.CompactAfter > 0, strconv.Itoa(s.Setup.CompactAfter))
 		},
 		simpler: edits(func(s *Setup) { s.CompactAfter = 0 })},
+	{word: "late_writes", form: "on|off", does: "whether a write that a disk refused may be there after a crash", normal: "`off`",
+		read:    func(p *parser) { p.s.Setup.LateWrites = p.oneOf("on", "off") == "on" },
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.LateWrites, "on") },
+		simpler: edits(func(s *Setup) { s.LateWrites = false })},
 	{word: "work", form: "D", does: "leaders work, and their work takes this long to stop", normal: "no work",
 		read: func(p *parser) {
 			p.s.Setup.Work, p.s.Setup.Drain = true, p.duration("the time that a leader's work takes to stop", 0)

@@ -57,6 +57,7 @@ type Setup struct {
 	Fsync         Span            // of a disk; default 1 ms to 4 ms
 	NoDisk        bool            // state is lost with the process
 	CompactAfter  int             // records after which a quorum's log is compacted; 0: as in production
+	LateWrites    bool            // a write that a disk refused may be there after the end of the process
 	Work          bool            // leaders work, and take Drain to stop
 	Drain         time.Duration   // default 0
 	Absent        []election.ID   // not started at first
