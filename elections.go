@@ -264,11 +264,12 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 // transferred has the coordinator hand a named election over, and waits until the target leads, or will not.
 func (e *Election) transferred(ctx context.Context, id ID) error {
 	r := named.Request{Do: named.DoTransfer, Name: e.name, Member: id}
-	if err := e.node.candidacies.request(ctx, r); err != nil {
+	var views iter.Seq2[View, error]
+	if err := e.node.candidacies.request(ctx, r, func() { views = e.Watch(ctx) }); err != nil {
 		return err
 	}
-	present := true // the first view is from before
-	for v, err := range e.Watch(ctx) {
+	present := true // the first view is of the moment in which the coordinator has agreed
+	for v, err := range views {
 		leaders := e.Leaders()
 		switch {
 		case err != nil:
@@ -280,7 +281,7 @@ func (e *Election) transferred(ctx context.Context, id ID) error {
 		case len(leaders) > 0 && len(e.node.candidacies.elections.list(e.name)) == 1:
 			return classed(fmt.Sprintf("member %s leads election %q instead of %s, which was no candidate or could not lead when the work had stopped: see its status, and ask again", leaders[0].Token.Leader.ID, e.name, id), ErrRefusedElection)
 		default: // the coordinator refuses if the target cannot lead any more, and does nothing if the seat is still for it
-			if err := e.node.candidacies.request(ctx, r); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
+			if err := e.node.candidacies.request(ctx, r, nil); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
 				return err
 			}
 		}
@@ -357,7 +358,7 @@ func (e *Election) askLeader(ctx context.Context, r named.Request) (answered boo
 	if until, ok := ctx.Deadline(); ok {
 		r.Within = time.Until(until)
 	}
-	if err = e.node.candidacies.request(ctx, r); errors.Is(err, errUnanswered) {
+	if err = e.node.candidacies.request(ctx, r, nil); errors.Is(err, errUnanswered) {
 		return false, nil
 	}
 	return true, err
@@ -424,15 +425,16 @@ func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error
 	if err != nil {
 		return err
 	}
-	return n.candidacies.request(ctx, named.Request{Do: do, Member: id, Force: force})
+	return n.candidacies.request(ctx, named.Request{Do: do, Member: id, Force: force}, nil)
 }
 
 // ErrRefusedElection is wrapped by what [Node.Drain], [Node.Undrain] and [Election.Transfer] answer
 // where the coordinator refuses, or there is none; the rest of the error is the reason.
 var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
-// request has the coordinator asked, and gives its answer.
-func (m *candidacies) request(ctx context.Context, r named.Request) error {
+// request has the coordinator asked, and gives its answer. When that agrees, agreed is called first, unless it
+// is nil: no change that follows has been published yet.
+func (m *candidacies) request(ctx context.Context, r named.Request, agreed func()) error {
 	answer := make(chan named.Reply, 1)
 	var number uint64
 	err := m.call(ctx, func() {
@@ -442,7 +444,12 @@ func (m *candidacies) request(ctx context.Context, r named.Request) error {
 		}
 		var actions []election.Action
 		number, actions = m.named.Request(m.now(), r)
-		m.asked[number] = answer
+		m.asked[number] = func(reply named.Reply) {
+			if reply.Error == "" && agreed != nil {
+				agreed()
+			}
+			answer <- reply
+		}
 		m.perform(actions)
 	})
 	if err != nil {

@@ -458,3 +458,45 @@ func transferWithdrawn(t *testing.T, seats int, third, dies bool) error {
 	}
 	return <-done
 }
+
+// lateContext is that of a caller that is stopped for a while each time it begins to wait.
+type lateContext struct{ context.Context }
+
+func (c lateContext) Done() <-chan struct{} {
+	time.Sleep(5 * time.Second)
+	return c.Context.Done()
+}
+
+// The leader after a transfer that failed may be elected before the caller goes on.
+func TestATransferThatHasFailedBeforeItsCallerGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 4)
+		c.StartAll()
+		c.Agree("4")
+		asked, release := make(chan struct{}, 1), make(chan struct{})
+		lead := func(id batuta.ID) context.CancelFunc {
+			ctx, stop := context.WithCancel(t.Context())
+			go c.Node(id).Election("jobs").Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error {
+				<-ctx.Done()
+				asked <- struct{}{}
+				<-release
+				return nil
+			})
+			time.Sleep(time.Second)
+			return stop
+		}
+		lead("1")
+		leave := lead("2")
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		done := make(chan error, 1)
+		go func() { done <- c.Node("4").Election("jobs").Transfer(lateContext{ctx}, "2") }()
+		<-asked
+		leave()
+		time.Sleep(time.Second)
+		close(release)
+		if err := <-done; !errors.Is(err, batuta.ErrRefusedElection) {
+			t.Errorf("transferred: %v", err)
+		}
+	})
+}
