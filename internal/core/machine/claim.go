@@ -173,8 +173,8 @@ func (m *elector) asksBeforehand() bool {
 // about to claim, too. So may a candidate that was received since, or outranks this member since, and has
 // not reported that it takes the election over, and a resigned member that is the next candidate: a round
 // of a ring goes past it when it has yet to find the leadership lost. No further member is waited for, and
-// none gets a second turn before it becomes a rival again: a program with a different idea of rank may be a
-// candidate and never take over.
+// none gets a second turn before it becomes a rival again, nor more than maxTurns: a program with a different
+// idea of rank may be a candidate and never take over, and so may a member with a check that often changes.
 func (m *claimant) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -228,7 +228,8 @@ func (m *elector) polled() bool {
 	for i := range m.members {
 		peer := &m.members[i]
 		if i > m.me && !peer.polled && m.eligible(peer) && !peer.saidAt.Before(m.polledAt) {
-			stands, peer.gaveTurn = true, true
+			stands = true
+			peer.takesTurn()
 		}
 		peer.polled = false
 	}
@@ -293,12 +294,13 @@ func (m *elector) withdraw() {
 
 // overtaken reports whether a higher member has become a rival while our claim was on its way to the
 // disk, or at the moment in which that set out. It has asked for what we know, which did not include the
-// claim, and is about to claim. It gets its turn, once.
+// claim, and is about to claim. It gets its turn, maxTurns times at most.
 func (m *claimant) overtaken() (yes bool) {
 	for i := m.me + 1; i < len(m.members); i++ {
 		peer := &m.members[i]
 		if !m.cfg.NoDetector && m.eligible(peer) && !peer.rivalAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
-			peer.gaveTurn, yes = true, true
+			yes = true
+			peer.takesTurn()
 			m.note("yields to", peer.ID, m.tenure.Next(), "it became a rival after this claim")
 		}
 	}

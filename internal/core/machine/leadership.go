@@ -263,7 +263,7 @@ func (m *elector) contestBegins() {
 	m.contestAt = m.now
 	m.mayAskTwice(true)
 	for i := range m.members {
-		m.members[i].gaveTurn = false
+		m.members[i].gaveTurn, m.members[i].turns = false, 0
 	}
 }
 

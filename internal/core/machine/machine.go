@@ -582,7 +582,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	b = append(b, 0)
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn))
+		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn), byte(peer.turns))
 		b = append(append(b, peer.eligibility...), 0)
 	}
 	names := m.Timers()

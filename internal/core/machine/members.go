@@ -25,6 +25,7 @@ type member struct {
 	deaf        bool                 // it has not answered that in time, nor was it received since
 	rivalAt     time.Time            // since when it may claim: see becomesRival
 	gaveTurn    bool                 // it reported that it is a candidate, and the contest was called again for it to take over
+	turns       int                  // how often, in this contest
 	leads       bool                 // it leads, as it last reported
 	draining    bool                 // its work of an ended leadership may still run, as it last reported
 	epoch       uint64               // of the token it last acknowledged
@@ -230,9 +231,21 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 	return true
 }
 
+// maxTurns is how often a contest is left to the same member. Without a limit, one that becomes a candidate
+// often, and never leads, would keep all lower members from leading.
+const maxTurns = 3
+
 // becomesRival records that a member may claim from now on, though it was asked before: it is a candidate
 // again, or has asked for a leader as one, or has come to outrank this member.
-func (peer *member) becomesRival(now time.Time) { peer.rivalAt, peer.gaveTurn = now, false }
+func (peer *member) becomesRival(now time.Time) {
+	peer.rivalAt, peer.gaveTurn = now, peer.turns >= maxTurns
+}
+
+// takesTurn records that the contest is left to a member.
+func (peer *member) takesTurn() {
+	peer.gaveTurn = true
+	peer.turns++
+}
 
 // processIs has what the process at the far end of a new link reports count, from its first message.
 func (peer *member) processIs(incarnation uint64) {
