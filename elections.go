@@ -245,7 +245,9 @@ func (e *Election) Resign(ctx context.Context) error {
 // Transfer has the election handed over to that member when the work for it at its leader has
 // stopped; any member may ask, of the cluster's own election too. It returns when that member leads, as
 // this member has received it. A refusal is an error with the reason; then nothing changes.
-// Of a named election the error wraps [ErrRefusedElection], also if the target cannot lead any more when that work has stopped.
+// Of a named election the error wraps [ErrRefusedElection], also if the target cannot lead any more when that work has stopped, or
+// if a new coordinator, which does not know of the request, has chosen another leader.
+// If the coordinator fails before the leader has received the request, the request is lost: then the error is ctx's.
 // Until the next change of leader the election stays there, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
 	if e.err != nil {
@@ -279,7 +281,7 @@ func (e *Election) transferred(ctx context.Context, id ID) error {
 		case present:
 			present = false
 		case len(leaders) > 0 && len(e.node.candidacies.elections.list(e.name)) == 1:
-			return classed(fmt.Sprintf("member %s leads election %q instead of %s, which was no candidate or could not lead when the work had stopped: see its status, and ask again", leaders[0].Token.Leader.ID, e.name, id), ErrRefusedElection)
+			return classed(fmt.Sprintf("member %s leads election %q instead of %s, which could not lead when the work had stopped, or the coordinator has changed: see its status, and ask again", leaders[0].Token.Leader.ID, e.name, id), ErrRefusedElection)
 		default: // the coordinator refuses if the target cannot lead any more, and does nothing if the seat is still for it
 			if err := e.node.candidacies.request(ctx, r, nil); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
 				return err
