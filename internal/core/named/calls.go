@@ -125,7 +125,7 @@ func (c *Core) answer(from election.ID, f *frame) {
 	if at, ok := c.beats.read(c.view, c.now); f.Request.Until == 0 || !ok || at <= f.Request.Until {
 		v = c.office.answer(*f.Request)
 	}
-	c.send(from, &frame{Op: opReply, Number: f.Number, Error: v.Error, Why: v.Why}) // before it steps down
+	c.send(from, &frame{Op: opReply, Incarnation: f.Incarnation, Number: f.Number, Error: v.Error, Why: v.Why}) // before it steps down
 	c.act(v)
 }
 

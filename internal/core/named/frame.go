@@ -39,7 +39,7 @@ type frame struct {
 	Parts   int    `cbor:"8,keyasint,omitempty"`
 	Digest  uint64 `cbor:"9,keyasint,omitempty"` // of the assignments that the sender has
 
-	Incarnation uint64        `cbor:"10,keyasint,omitempty"` // report and request: of the sender's process
+	Incarnation uint64        `cbor:"10,keyasint,omitempty"` // to the coordinator: of the sender's process; to a member: of the process that it is for, 0: of any
 	Fit         bool          `cbor:"11,keyasint,omitempty"` // report: it may lead
 	Claims      []claim       `cbor:"12,keyasint,omitempty"`
 	Seats       []Seat        `cbor:"13,keyasint,omitempty"`

@@ -12,6 +12,9 @@ import (
 
 // handle takes in a frame of the coordinator's.
 func (m *member) handle(f *frame) {
+	if f.Incarnation != 0 && f.Incarnation != m.incarnation {
+		return // it is for an earlier process of this member
+	}
 	m.vouched(f.Echo)
 	switch f.Op {
 	case opAsk:

@@ -307,25 +307,32 @@ func (o *office) publish() {
 				whole = encodeEach(parts(o.seatList(), o.partBytes, seatSize))
 			}
 			for i, list := range whole {
-				o.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: o.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: o.Drained(), Forced: o.forcedList()})
+				o.send(id, p.addressed(&frame{Op: opAssign, Version: o.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: o.Drained(), Forced: o.forcedList()}))
 			}
 		default:
 			if p.wants { // it has what there was
-				o.send(id, &frame{Op: opSame, Echo: p.stamp, Version: base, Digest: had})
+				o.send(id, p.addressed(&frame{Op: opSame, Version: base, Digest: had}))
 			}
 			for i, list := range news {
 				from := base + uint64(i)
-				o.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: o.Drained(), Forced: o.forcedList()})
+				o.send(id, p.addressed(&frame{Op: opAssign, Base: from, Version: from + 1, encoded: list, Drained: o.Drained(), Forced: o.forcedList()}))
 			}
 		}
 		p.wants = false
 		if p.reported && len(o.releases[id]) > 0 {
 			for _, list := range parts(o.releases[id], o.partBytes, seatSize) {
-				o.send(id, &frame{Op: opRelease, Echo: p.stamp, Seats: list})
+				o.send(id, p.addressed(&frame{Op: opRelease, Seats: list}))
 			}
 		}
 	}
 	clear(o.releases)
+}
+
+// addressed has a frame be for the process that has reported. Another process may have its place by now,
+// which has none of what this process led.
+func (p *peer) addressed(f *frame) *frame {
+	f.Echo, f.Incarnation = p.stamp, p.incarnation
+	return f
 }
 
 // seatEntry is a seat as members receive it.
