@@ -46,6 +46,16 @@ func TestSoakMinMembers(t *testing.T) {
 	}
 }
 
+// TestSoakRivals: candidacies and ranks change while a leader is elected.
+func TestSoakRivals(t *testing.T) {
+	for _, algorithm := range []string{"bully", "ring", "chang-roberts"} {
+		t.Run(algorithm, func(t *testing.T) {
+			electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](150, 2000),
+				Faults: append(sim.SoakFaults(), sim.MembershipFaults()...), Draws: []draw.Kind{draw.Rivals, draw.Latencies, draw.Priorities}})
+		})
+	}
+}
+
 func playSeeds(t *testing.T, c sim.SoakConfig) {
 	c.Algorithm, c.Options, c.From = "bully", []string{"descending", "all"}, 1
 	if c.To == 0 {

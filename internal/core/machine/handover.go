@@ -260,7 +260,9 @@ func (m *steward) setHealth(ok bool) {
 	if m.unhealthy == !ok {
 		return
 	}
-	m.unhealthy = !ok
+	if m.unhealthy = !ok; m.lastResort {
+		m.declines(m.now) // it was a candidate among the unhealthy only, and they may claim
+	}
 	m.needsNoLastResort()
 	m.alarms.Cancel(timerEligible)
 	if m.tenure.Leaderless() {

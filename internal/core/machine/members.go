@@ -215,7 +215,8 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		return false
 	}
 	peer.stated = stated
-	if msg.Eligibility == election.Eligible && (peer.eligibility != election.Eligible || msg.Kind == election.Probe) {
+	may := msg.Eligibility == election.Eligible || msg.Eligibility == election.LastResort
+	if may && (peer.eligibility != msg.Eligibility || msg.Kind == election.Probe) {
 		peer.becomesRival(now)
 	}
 	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {

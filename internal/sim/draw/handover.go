@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file draws ends of a leadership while its work stops slowly. A member that cannot reach the
-// leader asks for votes, and may be in a higher term when they meet.
+// This file draws ends of a leadership while its work stops slowly, or while candidacies change. A
+// member that cannot reach the leader asks for votes, and may be in a higher term when they meet.
 
 // slowWork makes the work of a leadership stop slowly, most often on slow links.
 func (g *generator) slowWork(s *scenario.Setup) {
@@ -168,4 +168,73 @@ func (g *generator) endLead(c *RNG, leader election.ID) {
 		s.Word = "healthy"
 		g.add(s)
 	}
+}
+
+// What follows draws candidacies and ranks that change while a leader is elected.
+
+// slowLinks makes links slow, most often, so that much happens during an election.
+func (g *generator) slowLinks(s *scenario.Setup) {
+	if c, ok := g.draw(Rivals); ok && !c.One(3) {
+		f := s.Filled()
+		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.longestLatency(&f)}
+	}
+}
+
+// contest draws the end of a leadership, with some members unhealthy before it, and what makes and
+// unmakes candidates within a short time after it.
+func (g *generator) contest() {
+	c := g.rivals
+	if c == nil || c.One(2) {
+		return
+	}
+	t := g.timing().T()
+	if c.One(2) {
+		g.add(scenario.Step{Do: scenario.Heal})
+		g.run(c, 3*t)
+	}
+	leader := g.someone(c)
+	for _, r := range g.s.Setup.Members {
+		if r.ID != leader && c.One(2) {
+			g.health(c, r.ID)
+		}
+	}
+	g.run(c, 2*t)
+	if c.One(2) {
+		g.endLead(c, leader)
+	} else {
+		g.add(scenario.Step{Do: [...]scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Freeze}[c.Below(3)], Members: []election.ID{leader}})
+	}
+	short := [...]time.Duration{t / 40, t / 8, t / 2}[c.Below(3)]
+	for range 2 + c.Below(6) {
+		g.run(c, short)
+		g.candidacy(c)
+	}
+	g.run(c, 2*t)
+}
+
+// candidacy draws what makes a member a candidate, or none, or another rank.
+func (g *generator) candidacy(c *RNG) {
+	id, at := g.anyone(c), g.anyone(c)
+	s := scenario.Step{Members: []election.ID{id}}
+	switch c.Below(8) {
+	case 0:
+		s.Do = scenario.Resign
+	case 1:
+		s.Do = scenario.Campaign
+	case 2:
+		if s.Do, s.Via, s.Ranked, s.Priority = scenario.Add, []election.ID{at}, true, c.Below(7)-3; id == at || !g.joins() {
+			return
+		}
+	case 3:
+		s.Do = scenario.Thaw
+	default:
+		g.health(c, id)
+		return
+	}
+	g.add(s)
+}
+
+// health makes a member healthy or unhealthy.
+func (g *generator) health(c *RNG, id election.ID) {
+	g.add(scenario.Step{Do: scenario.Health, Members: []election.ID{id}, Word: [...]string{"unhealthy", "healthy"}[c.Below(2)]})
 }

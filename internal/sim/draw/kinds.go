@@ -34,11 +34,12 @@ const (
 	Churn      Kind = "churn"       // in a quorum: changes of the members within milliseconds, and an outage in the midst of them
 	Retimes    Kind = "retimes"     // in a quorum: members restart with other times
 	Late       Kind = "late"        // a disk refuses a write, and has it after a crash
+	Rivals     Kind = "rivals"      // candidacies and ranks change while a leader is elected
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants, Churn, Retimes, Late}
+	return []Kind{Priorities, Times, Latencies, Hangs, Duplicates, Stalls, Cuts, Founding, Elections, MinMembers, Handovers, Full, Requests, Absences, Attested, Claimants, Churn, Retimes, Late, Rivals}
 }
 
 // Defaults returns the kinds that are drawn unless others are requested: those before [Elections].

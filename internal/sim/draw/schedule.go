@@ -45,6 +45,7 @@ func (c Config) Schedule(seed uint64) *scenario.Scenario {
 			g.retime()
 		}
 		g.handover()
+		g.contest()
 		if g.drawFault() && !g.rng.One(4) {
 			g.wait()
 		}
@@ -60,7 +61,7 @@ type generator struct {
 	rng     RNG
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants, churns, retimes, late *RNG // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections, handovers, full, requests, attested, claimants, churns, retimes, late, rivals *RNG // nil: they do not happen
 
 	weights, seats map[string]int // of named elections
 	claimed        election.ID    // the member of which second processes start with the list of all
@@ -68,7 +69,7 @@ type generator struct {
 
 // begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants, Churn: &g.churns, Retimes: &g.retimes, Late: &g.late} {
+	for d, c := range map[Kind]**RNG{Hangs: &g.hangs, Duplicates: &g.duplicates, Stalls: &g.stalls, Priorities: &g.ranks, Elections: &g.elections, Handovers: &g.handovers, Full: &g.full, Requests: &g.requests, Attested: &g.attested, Claimants: &g.claimants, Churn: &g.churns, Retimes: &g.retimes, Late: &g.late, Rivals: &g.rivals} {
 		if drawn, ok := g.draw(d); ok {
 			*c = drawn
 		}
@@ -116,6 +117,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
 	g.slowWork(&s)
+	g.slowLinks(&s)
 	g.compaction(&s)
 	g.lateWrites(&s)
 	if _, ok := g.draw(Attested); ok && s.OneLeader() && s.Option == "" {
