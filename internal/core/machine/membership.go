@@ -185,6 +185,9 @@ func (m *listing) applyEntry(e election.Member) {
 			}
 		}
 	case e.Departure == election.Present:
+		if m.notifying == e.ID {
+			m.endNotice() // what dials this member begins from the start
+		}
 		m.note("adds", e.ID, election.Token{}, "at "+e.Address)
 		// It may not know us yet, and reaches its leader itself: dial it later.
 		soon := m.now.Add(2 * m.cfg.Timing.TMax)
