@@ -24,7 +24,6 @@ type knownFailure struct {
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
-	{"bully_moved_and_down", invariant.Overlap, "a member's new address is on the list only after more than T"},
 	{"chang_roberts_reordered", invariant.Overlap, "a priority changes as the leader ends, so that members differ on the order of the ring"},
 }
 

@@ -183,6 +183,10 @@ func (m *listing) applyEntry(e election.Member) {
 			if state := m.members[m.index[e.ID]].state; state != election.StateUnknown {
 				m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: state}) // that has not changed
 			}
+			if i := m.index[e.ID]; m.members[i].down { // a refusal at its former address proves nothing of it
+				m.setState(i, election.StateUnreachable)
+				m.markUp(i)
+			}
 		}
 	case e.Departure == election.Present:
 		if m.notifying == e.ID {
