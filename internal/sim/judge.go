@@ -551,18 +551,31 @@ func majority(sets [][]election.ID, able []*process) bool {
 // voters returns the voters by the most advanced log of a group. A returning member may still count
 // by an older configuration, but its log is behind, so it cannot be elected by that.
 func voters(group []*process) [][]election.ID {
-	furthest := uint64(0)
-	var knows leaseholder
+	if p := furthest(group); p != nil {
+		return p.machine.(leaseholder).Voters()
+	}
+	return nil
+}
+
+// furthest returns the process of a group with the most advanced log; nil: none has a log.
+func furthest(group []*process) (knows *process) {
+	most := uint64(0)
 	for _, p := range group {
-		core := p.machine.(leaseholder)
-		if index, _ := core.Applied(); index > furthest {
-			furthest, knows = index, core
+		if index, _ := p.machine.(leaseholder).Applied(); index > most {
+			most, knows = index, p
 		}
 	}
-	if knows == nil {
-		return nil
+	return knows
+}
+
+// seated leaves out the processes of a group whose place on the list a second process of their id has
+// taken, though that has ended: its votes are lost.
+func (w *judge) seated(group []*process) []*process {
+	knows := furthest(group)
+	if len(w.procs) == w.net.n || knows == nil {
+		return group
 	}
-	return knows.Voters()
+	return slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p != knows && w.listed(knows, p.slot) != p })
 }
 
 // electable reports whether a member of a group may lead and is one of the voters. A newcomer that has yet
@@ -577,6 +590,7 @@ func (w *judge) electable(sets [][]election.ID, group []*process) bool {
 // anything up and is skipped; what only it has received does not count. A full disk stops no member
 // that has a log.
 func (w *judge) quorumAgrees(group []*process) (t election.Token, why string) {
+	group = w.seated(group)
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.stuck() || !p.machine.(leaseholder).Settled() })
 	all, able := voters(group), voters(working)
 	switch {
