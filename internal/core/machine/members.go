@@ -224,7 +224,7 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		r.statesChanged()
 	}
 	peer.leads, peer.draining = msg.Leads, msg.Draining && !r.noDetector
-	late := msg.Kind == election.Ack // it may have set out before the contest, or before the question
+	late := msg.Kind == election.Ack || msg.Kind == election.Members || msg.Kind == election.GetMembers // it may have set out before the contest, or the question
 	peer.polled, peer.deaf = peer.polled && late, false
 	if !late || peer.leads || peer.draining || peer.saidAt.IsZero() {
 		peer.saidAt = now

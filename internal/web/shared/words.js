@@ -30,7 +30,7 @@ export const doing = (what, peer) => {
 const written = text => text.replace(/(?<![\w.:])-?(?:\d+(?:\.\d+)?(?:ms|µs|[hms]))+(?!\w)/g, time => time.replace(/m0s$/, 'm').replace(/h0m$/, 'h')
   .replace(/(\d+)\.?(\d*)(ms|µs|[hms])/g, (_, whole, part, unit) => `${whole}${part && decimal(.1, 1)[1] + part}\u00a0${unit === 'm' ? 'min' : unit} `).trim())
 
-const phrases = [[/^partition /, 'partición '], [/^cut /, 'se corta '], [/^heal /, 'se repara '], [/^is refused by /, 'es rechazado por '], [/^stands (?=.)/, 'se presenta a '], [/^disk slow /, 'su disco tarda '], [/^delay /, 'demora ']]
+const phrases = [[/^partition /, 'partición '], [/^cut /, 'se corta '], [/^heal /, 'se repara '], [/^is refused by /, 'es rechazado por '], [/^stands (?=.)/, 'se presenta a '], [/^gives (?=.)/, 'traspasa '], [/^disk slow /, 'su disco tarda '], [/^delay /, 'demora ']]
 
 // Why a member is no candidate.
 const standings = { resigned: 'renunció', working: 'su trabajo aún no terminó', unsaved: 'no puede guardar', observer: 'es observador', unhealthy: 'no está sano', closing: 'cierra', gone: 'no es miembro', joining: 'acaba de entrar', refused: 'lo rechazan', unfounded: 'no funda un clúster', paused: 'hay una pausa', 'few-members': 'recibe a muy pocos miembros' }
