@@ -266,11 +266,14 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 // transferred has the coordinator hand a named election over, and waits until the target leads, or will not.
 func (e *Election) transferred(ctx context.Context, id ID) error {
 	r := named.Request{Do: named.DoTransfer, Name: e.name, Member: id}
-	var views iter.Seq2[View, error]
-	if err := e.node.candidacies.request(ctx, r, func() { views = e.Watch(ctx) }); err != nil {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	views := e.Watch(ctx)
+	agreed, err := e.node.candidacies.request(ctx, r)
+	if err != nil {
 		return err
 	}
-	present := true // the first view is of the moment in which the coordinator has agreed
+	before := true // what this member saw before the coordinator had agreed decides nothing
 	for v, err := range views {
 		leaders := e.Leaders()
 		switch {
@@ -278,12 +281,12 @@ func (e *Election) transferred(ctx context.Context, id ID) error {
 			return err
 		case v.Token.Leader.ID == id, slices.ContainsFunc(leaders, func(v View) bool { return v.Token.Leader.ID == id }):
 			return nil
-		case present:
-			present = false
+		case before:
+			before = v.Token != agreed.Token || !v.Since.Equal(agreed.Since)
 		case len(leaders) > 0 && len(e.node.candidacies.elections.list(e.name)) == 1:
 			return classed(fmt.Sprintf("member %s leads election %q instead of %s, which could not lead when the work had stopped, or the coordinator has changed: see its status, and ask again", leaders[0].Token.Leader.ID, e.name, id), ErrRefusedElection)
 		default: // the coordinator refuses if the target cannot lead any more, and does nothing if the seat is still for it
-			if err := e.node.candidacies.request(ctx, r, nil); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
+			if _, err := e.node.candidacies.request(ctx, r); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
 				return err
 			}
 		}
@@ -360,7 +363,7 @@ func (e *Election) askLeader(ctx context.Context, r named.Request) (answered boo
 	if until, ok := ctx.Deadline(); ok {
 		r.Within = time.Until(until)
 	}
-	if err = e.node.candidacies.request(ctx, r, nil); errors.Is(err, errUnanswered) {
+	if _, err = e.node.candidacies.request(ctx, r); errors.Is(err, errUnanswered) {
 		return false, nil
 	}
 	return true, err
@@ -427,47 +430,55 @@ func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error
 	if err != nil {
 		return err
 	}
-	return n.candidacies.request(ctx, named.Request{Do: do, Member: id, Force: force}, nil)
+	_, err = n.candidacies.request(ctx, named.Request{Do: do, Member: id, Force: force})
+	return err
 }
 
 // ErrRefusedElection is wrapped by what [Node.Drain], [Node.Undrain] and [Election.Transfer] answer
 // where the coordinator refuses, or there is none; the rest of the error is the reason.
 var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
-// request has the coordinator asked, and gives its answer. When that agrees, agreed is called first, unless it
-// is nil: no change that follows has been published yet.
-func (m *candidacies) request(ctx context.Context, r named.Request, agreed func()) error {
-	answer := make(chan named.Reply, 1)
+// asking is a request that waits for the coordinator's answer.
+type asking struct {
+	name   string // of the election that it is about
+	answer chan answered
+}
+
+// answered is an answer, and the last view of that election when it arrived.
+type answered struct {
+	named.Reply
+	view View
+}
+
+// request has the coordinator asked, and gives its answer, and what this member saw of the election when that
+// arrived.
+func (m *candidacies) request(ctx context.Context, r named.Request) (View, error) {
+	answer := make(chan answered, 1)
 	var number uint64
 	err := m.call(ctx, func() {
 		if m.named == nil {
-			answer <- named.Reply{Error: "only batuta's own wire carries named elections"}
+			answer <- answered{Reply: named.Reply{Error: "only batuta's own wire carries named elections"}}
 			return
 		}
 		var actions []election.Action
 		number, actions = m.named.Request(m.now(), r)
-		m.asked[number] = func(reply named.Reply) {
-			if reply.Error == "" && agreed != nil {
-				agreed()
-			}
-			answer <- reply
-		}
+		m.asked[number] = asking{r.Name, answer}
 		m.perform(actions)
 	})
 	if err != nil {
-		return err
+		return View{}, err
 	}
 	select {
-	case reply := <-answer:
-		return refusedBy(reply)
+	case a := <-answer:
+		return a.view, refusedBy(a.Reply)
 	case <-m.done:
-		return m.closed()
+		return View{}, m.closed()
 	case <-ctx.Done():
 		m.call(context.WithoutCancel(ctx), func() {
 			delete(m.asked, number)
 			m.named.Forget(number)
 		})
-		return ctx.Err()
+		return View{}, ctx.Err()
 	}
 }
 

@@ -55,7 +55,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 	n.saver.ground, n.links.ground, n.joiner.links = &n.ground, &n.ground, &n.links
 	n.links.addrs, n.links.metas, n.links.sent = map[ID]string{}, map[ID]map[string]string{}, map[string]uint64{}
 	n.duties.ground, n.duties.working = &n.ground, map[*work]struct{}{}
-	n.candidacies = candidacies{ground: &n.ground, links: &n.links, elections: newElections(), candidates: map[string]*candidate{}, asked: map[uint64]func(named.Reply){}}
+	n.candidacies = candidacies{ground: &n.ground, links: &n.links, elections: newElections(), candidates: map[string]*candidate{}, asked: map[uint64]asking{}}
 	n.stance.ground, n.stance.saver, n.stance.joiner, n.stance.duties = &n.ground, &n.saver, &n.joiner, &n.duties
 	n.joiner.rejoin = make(chan struct{}, 1)
 	if a, ok := n.cfg.Algorithm.(interface{ Clone() Algorithm }); ok {

@@ -197,9 +197,9 @@ type candidacies struct {
 	links      *links
 	elections  elections
 	candidates map[string]*candidate
-	asked      map[uint64]func(named.Reply) // what handles the answers to requests to the coordinator
-	atWork     int                          // functions that run
-	fresh      []string                     // names whose work has begun in this step
+	asked      map[uint64]asking // requests to the coordinator
+	atWork     int               // functions that run
+	fresh      []string          // names whose work has begun in this step
 
 	mu     sync.Mutex
 	ending *endings // that the next turn takes in; nil: there are none
@@ -471,9 +471,9 @@ func (m *candidacies) tellElections(rest []named.Change, replies []named.Reply, 
 	}
 	m.tellChanges(rest, now)
 	for _, r := range replies {
-		if answered := m.asked[r.Number]; answered != nil {
+		if a, ok := m.asked[r.Number]; ok {
 			delete(m.asked, r.Number)
-			answered(r)
+			a.answer <- answered{r, m.elections.watched(a.name).Last().Event.View}
 		}
 	}
 	m.tellWork()
