@@ -24,7 +24,6 @@ type knownFailure struct {
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
-	{"bully_healthy_again_and_again", invariant.Overlap, "one schedule in more than 20,000 of the draw rivals; its cause is not found yet"},
 	{"chang_roberts_priority_again", invariant.OneEpoch, "a priority changes as the leader ends, so that members differ on the order of the ring"},
 	{"chang_roberts_reordered", invariant.Overlap, "a priority changes as the leader ends, so that members differ on the order of the ring"},
 }

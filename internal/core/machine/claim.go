@@ -184,7 +184,7 @@ func (m *claimant) pollsHigher() bool {
 		peer := &m.members[i]
 		unsafe := peer.saidAt.Before(m.contestAt) || peer.eligibility == election.IneligibleUnfounded
 		if m.eligible(peer) {
-			unsafe = !peer.gaveTurn && (later(peer.saidAt, peer.rivalAt).After(m.contestAt) || peer.eligibility == election.StandsNext)
+			unsafe = !peer.gaveTurn && (peer.saidAt.After(m.contestAt) || !peer.rivalAt.IsZero() && !peer.rivalAt.Before(m.contestAt) || peer.eligibility == election.StandsNext)
 		}
 		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp && !peer.link {
 			continue
