@@ -168,7 +168,7 @@ func (c *cards) bar(p *peer, why error) {
 	}
 }
 
-// askDisks shows this member's card to the members whose disk it does not know, and they answer with theirs. The
+// askDisks shows this member's card to the members of which it does not know the disk, and they answer. The
 // cards that a newcomer exchanges before it has the log name members that are on no list here yet.
 func (c *cards) askDisks() {
 	for i := range c.peers {

@@ -32,7 +32,7 @@ func TestAResignationNamesTheClaimant(t *testing.T) {
 	}
 }
 
-// A cluster grows from member 1, whose disk is emptied. As 1 names no other member, it creates a second
+// A cluster grows from member 1, and the disk of 1 is emptied. As 1 names no other member, it creates a second
 // cluster; it ends once a member of the first has reached it.
 func TestTheFirstMemberEndsIfItsDiskIsEmptied(t *testing.T) {
 	n := newNetwork(t, "1")

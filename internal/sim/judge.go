@@ -568,8 +568,8 @@ func furthest(group []*process) (knows *process) {
 	return knows
 }
 
-// seated leaves out the processes of a group whose place on the list a second process of their id has
-// taken, though that has ended: its votes are lost.
+// seated leaves out the processes of a group that have lost their place on the list to a second process
+// of their id. That one may have ended: its votes are lost.
 func (w *judge) seated(group []*process) []*process {
 	knows := furthest(group)
 	if len(w.procs) == w.net.n || knows == nil {

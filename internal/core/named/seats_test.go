@@ -118,7 +118,7 @@ func TestATransferTakesTheSeatThatIsComing(t *testing.T) {
 	}
 }
 
-// newSeatedCluster is one of n, whose last leads. The first so many lead the seats of an election d,
+// newSeatedCluster is one of n, led by the last. The first so many lead the seats of an election d,
 // and those that follow are further candidates of it.
 func newSeatedCluster(t *testing.T, n, seats, further int) *cluster {
 	c := newLedCluster(t, n, election.ID(fmt.Sprint(n)), 0)

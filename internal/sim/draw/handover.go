@@ -37,10 +37,7 @@ func (g *generator) handover() {
 	if leader == other {
 		return
 	}
-	if c.One(2) {
-		g.add(scenario.Step{Do: scenario.Heal})
-		g.run(c, 3*t.T())
-	}
+	g.reunite(c)
 	apart := []scenario.Link{{A: leader, B: other, Both: !c.One(4)}}
 	g.add(scenario.Step{Do: scenario.Cut, Links: apart})
 	slow := g.slowDisk(c, []election.ID{leader, other, m[c.Below(len(m))].ID}[c.Below(3)])
@@ -72,6 +69,14 @@ func (g *generator) handover() {
 	g.run(c, 2*t.T())
 	if slow != election.None {
 		g.add(scenario.Step{Do: scenario.Disk, Members: []election.ID{slow}, Word: "ok"})
+	}
+}
+
+// reunite heals all cuts, in every second case, and lets the members agree.
+func (g *generator) reunite(c *RNG) {
+	if c.One(2) {
+		g.add(scenario.Step{Do: scenario.Heal})
+		g.run(c, 3*g.timing().T())
 	}
 }
 
@@ -188,14 +193,11 @@ func (g *generator) contest() {
 		return
 	}
 	t := g.timing().T()
-	if c.One(2) {
-		g.add(scenario.Step{Do: scenario.Heal})
-		g.run(c, 3*t)
-	}
+	g.reunite(c)
 	leader := g.someone(c)
 	for _, r := range g.s.Setup.Members {
 		if r.ID != leader && c.One(2) {
-			g.health(c, r.ID)
+			g.add(health(c, r.ID))
 		}
 	}
 	g.run(c, 2*t)
@@ -228,13 +230,12 @@ func (g *generator) candidacy(c *RNG) {
 	case 3:
 		s.Do = scenario.Thaw
 	default:
-		g.health(c, id)
-		return
+		s = health(c, id)
 	}
 	g.add(s)
 }
 
-// health makes a member healthy or unhealthy.
-func (g *generator) health(c *RNG, id election.ID) {
-	g.add(scenario.Step{Do: scenario.Health, Members: []election.ID{id}, Word: [...]string{"unhealthy", "healthy"}[c.Below(2)]})
+// health draws that a member is healthy, or is not.
+func health(c *RNG, id election.ID) scenario.Step {
+	return scenario.Step{Do: scenario.Health, Members: []election.ID{id}, Word: [...]string{"unhealthy", "healthy"}[c.Below(2)]}
 }

@@ -19,10 +19,7 @@ func (g *generator) succession() {
 		return
 	}
 	t, leader := g.timing().T(), g.someone(c)
-	if c.One(2) {
-		g.add(scenario.Step{Do: scenario.Heal})
-		g.run(c, 3*t)
-	}
+	g.reunite(c)
 	switch id := []election.ID{leader}; c.Below(5) {
 	case 0:
 		g.cutSome(c, leader)
@@ -102,10 +99,7 @@ func (g *generator) churn() {
 		return
 	}
 	t := g.timing().T()
-	if c.One(2) {
-		g.add(scenario.Step{Do: scenario.Heal})
-		g.run(c, 3*t)
-	}
+	g.reunite(c)
 	short := [...]time.Duration{2 * time.Millisecond, 20 * time.Millisecond, t / 4, t}[c.Below(4)]
 	for range 1 + c.Below(5) {
 		g.reshape(c)
