@@ -36,7 +36,7 @@ const partingTime = 10 * time.Second
 // The text of "batuta agent --help".
 const agentLong = `agent runs one member of a cluster until SIGTERM or SIGINT. Then it resigns, another member is
 elected, and it ends with exit code 0; with --leave it is removed from the member list too. A
-member that is removed ends with exit code 2. Events go to standard output, logs to standard
+member that is removed ends with exit code 1. Events go to standard output, logs to standard
 error. SIGHUP reads log-level again from the --config file, and the files of secrets,
 certificates, tokens and elections.
 
@@ -366,7 +366,7 @@ func (a *agentRun) ended() error {
 		if a.flags.algorithm == "quorum" {
 			then = "to bring it back, empty its data directory, and start it with --join in place of --member"
 		}
-		return cli.Usagef("%w; %s", batuta.ErrRemoved, then) // until it is added, every start is refused
+		return fmt.Errorf("%w; %s", batuta.ErrRemoved, then)
 	} else if err != nil {
 		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
 	}

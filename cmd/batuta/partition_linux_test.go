@@ -121,10 +121,10 @@ func TestRemovedWhileAway(t *testing.T) {
 	l.until("2 hears of the removal", func() bool { return two.count(state("3", "removed")) > 0 })
 	away := three.process
 	l.heal()
-	l.ended(three, away, cli.Usage, "removed from the cluster")
+	l.ended(three, away, cli.Failed, "removed from the cluster")
 
 	three = l.boot(3, "3")
-	l.ended(three, three.process, cli.Usage, "removed from the cluster")
+	l.ended(three, three.process, cli.Failed, "removed from the cluster")
 	l.tell(2, "members", "add", "3="+machineAddress(3))
 	before := two.epoch
 	three = l.boot(3, "3")

@@ -174,7 +174,7 @@ func newMembersRemoveCommand(e cli.Env) *cobra.Command {
 		Use:   "remove ID",
 		Short: "Remove a member until it is added again",
 		Long: `remove takes a member off the list of the agent asked, and every other learns of
-it. Its agent ends with exit code 2, now or when it returns. Removing the leader
+it. Its agent ends with exit code 1, now or when it returns. Removing the leader
 makes the others elect.
 
 Before it removes the last member, or leaves a quorum without a majority, the command
@@ -208,7 +208,7 @@ other members again, with their data directories, or see batuta recover.`,
 			path += "?force=true"
 		}
 		return missing(act(ctx, a, c, "DELETE", path, nil, func(any) string {
-			done := "removed " + id + "; its agent ends with exit code 2, now or when it returns"
+			done := "removed " + id + "; its agent ends with exit code 1, now or when it returns"
 			if mark(s, id) == "leader" { // an agent that was asked to remove itself answers no more
 				done += "\n" + next(ctx, c, s.Epoch)
 			}

@@ -29,7 +29,7 @@ import (
 const (
 	Done     = 0
 	Failed   = 1
-	Usage    = 2 // wrong usage or configuration, or a removed member: only the user can fix it
+	Usage    = 2 // wrong usage or configuration: only the user can fix it
 	NoLeader = 3 // no leader is known, or the member asked is not the leader
 	NoAgent  = 4 // no agent answers
 	Unknown  = 5 // there is no such member, election or job
@@ -38,7 +38,7 @@ const (
 // Codes explains the exit codes, a line each.
 const Codes = `  0  done
   1  failed
-  2  wrong usage or configuration, or a removed member: one line says how to fix it
+  2  wrong usage or configuration: one line says what, where and how to fix it
   3  no leader is known, or the member asked is not the leader
   4  no agent answers at the address asked
   5  no such member, election or job`
