@@ -24,7 +24,6 @@ type knownFailure struct {
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
-	{"bully_asked_over_an_ended_link", invariant.Overlap, "a question is lost with an idle link that ends, and is repeated with too little time left"},
 	{"chang_roberts_priority_again", invariant.OneEpoch, "a priority changes as the leader ends, so that members differ on the order of the ring"},
 	{"chang_roberts_reordered", invariant.Overlap, "a priority changes as the leader ends, so that members differ on the order of the ring"},
 }

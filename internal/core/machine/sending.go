@@ -323,7 +323,7 @@ func (m *mail) overLink(to int, msg *election.Message, first time.Time) {
 		peer.dialing = true
 		comes = m.now.Add(m.cfg.Timing.DialTime())
 	}
-	peer.Sends(msg, first, m.now, comes, peer.ID == m.watched && ofContest(msg.Kind))
+	peer.Sends(msg, first, m.now, comes, ofContest(msg.Kind), peer.ID == m.watched)
 }
 
 // repeat resends, in its order, what may have been lost. What needs proof is resent with every

@@ -4,7 +4,8 @@
 //
 // To the member that the algorithm watches, the algorithm's messages are kept until an answer to
 // something later proves that they have come: what a ring has lost would be missed for a whole turn
-// of its slowest. Of all else the newest is kept, until that member is received.
+// of its slowest. Otherwise the newest of the algorithm's messages is kept, and the newest of all others,
+// until that member is received.
 //
 // It is a part of the best-effort core. It has no clock and sends nothing.
 package outbox
@@ -32,18 +33,19 @@ type Sent struct {
 	Message     *election.Message
 	First, Last time.Time // when it left: at first, and over the newest connection
 	Lost        bool      // it went with a dial that failed
+	contest     bool      // it is the algorithm's
 	proof       bool      // it is kept until there is proof
 }
 
 // Sends takes note of a message that leaves now, comes at the latest then, and first left at first;
-// proof: it is kept until there is proof.
-func (b *Outbox) Sends(msg *election.Message, first, now, comes time.Time, proof bool) {
+// contest: it is the algorithm's; watched: it goes to the member that the algorithm watches.
+func (b *Outbox) Sends(msg *election.Message, first, now, comes time.Time, contest, watched bool) {
 	b.Used, b.Comes = now, comes
 	if b.Pending.IsZero() {
 		b.Pending = now
 	}
-	b.Keep(NeedsProof)
-	b.Unconfirmed = append(b.Unconfirmed, Sent{Message: msg, First: first, Last: now, proof: proof})
+	b.Keep(func(s Sent) bool { return s.proof || s.contest != contest })
+	b.Unconfirmed = append(b.Unconfirmed, Sent{Message: msg, First: first, Last: now, contest: contest, proof: contest && watched})
 	if excess := len(b.Unconfirmed) - mostUnconfirmed; excess > 0 {
 		b.Unconfirmed = b.Unconfirmed[excess:]
 	}
