@@ -1,7 +1,10 @@
 package browsertest
 
 import (
+	"compress/flate"
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -412,6 +415,23 @@ func TestATourKeepsTheFocus(t *testing.T) {
 func TestALinkIntoAnElection(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"#s=HMfBCcAgDAXQe6bIBBIrDmRtUMFYyLeHbl_o8ZnaqQ6OIWShMtvtY3djH6sRVC9ONMvWVV-OYuAkBvJn8QGqXtA5y-8E-gIAAP__&t=2500") // 50 members of a ring, whose leader has crashed
 	b.until(ready + " && lab.now === 2500 && lab.frame === null")
+}
+
+// A short link may expand to more than a page can hold.
+func TestALinkThatExpandsTooFar(t *testing.T) {
+	var packed strings.Builder
+	code := base64.NewEncoder(base64.RawURLEncoding, &packed)
+	deflate, err := flate.NewWriter(code, flate.BestSpeed)
+	for line := []byte(strings.Repeat("#", 1<<20) + "\n"); err == nil && packed.Len() < 400<<10; {
+		_, err = deflate.Write(line)
+	}
+	if err := errors.Join(err, deflate.Close(), code.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for lang, says := range map[string]string{"en": "longer than 1 MiB", "es": "más de 1 MiB"} {
+		b := open(t, browser(t), serveLab(t)+"?lang="+lang+"#s="+packed.String())
+		b.until(ready + fmt.Sprintf(" && document.querySelector('#state').textContent.includes(%q)", says))
+	}
 }
 
 // The keyboard walks from state to state of the explorer.

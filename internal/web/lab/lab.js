@@ -83,7 +83,7 @@ class Lab {
     const shown = linked?.text !== undefined || linked?.superpeers && this.superpeers.begin(linked.superpeers)
     if (linked?.tour && this.tours.begin(linked.tour, linked.stop) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
-    const why = $('#state').textContent || asked && !shown && t('noLink')
+    const why = $('#state').textContent || asked && !shown && t(linked?.long ? 'longLink' : 'noLink')
     if (await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !asked }) && why) this.say(why)
     document.body.dataset.ready = 'yes'
   }

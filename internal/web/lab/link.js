@@ -1,7 +1,12 @@
 // A scenario, a tour or an exercise in the page's address: behind the #, which no server sees.
 
-async function through(stream, bytes) {
-  const out = new Response(new Blob([bytes]).stream().pipeThrough(stream))
+const longest = 1 << 20 // bytes of a scenario that a link may hold: a short link can expand to very many
+
+// through gives what a stream makes of bytes; it ends as soon as that is more than most.
+async function through(stream, bytes, most = Infinity) {
+  let size = 0
+  const bound = new TransformStream({ transform(part, out) { out.enqueue(part); if ((size += part.length) > most) out.terminate() } })
+  const out = new Response(new Blob([bytes]).stream().pipeThrough(stream).pipeThrough(bound))
   return new Uint8Array(await out.arrayBuffer())
 }
 
@@ -22,8 +27,8 @@ export async function readLink() {
   if (!hash.get('s')) return null
   try {
     const bytes = Uint8Array.from(atob(hash.get('s').replace(/-/g, '+').replace(/_/g, '/')), c => c.charCodeAt(0))
-    const text = new TextDecoder().decode(await through(new DecompressionStream('deflate-raw'), bytes))
-    return { text, at: Number(hash.get('t')) || 0 }
+    const text = await through(new DecompressionStream('deflate-raw'), bytes, longest)
+    return text.length > longest ? { long: true } : { text: new TextDecoder().decode(text), at: Number(hash.get('t')) || 0 }
   } catch {
     return null
   }
