@@ -246,8 +246,8 @@ func (e *Election) Resign(ctx context.Context) error {
 // stopped; any member may ask, of the cluster's own election too. It returns when that member leads, as
 // this member has received it. A refusal is an error with the reason; then nothing changes.
 // Of a named election the error wraps [ErrRefusedElection], also if the target cannot lead any more when that work has stopped, or
-// if a new coordinator, which does not know of the request, has chosen another leader.
-// If the coordinator fails before the leader has received the request, the request is lost: then the error is ctx's.
+// if a new coordinator, which did not know of the request yet, has chosen another leader.
+// A coordinator that takes over meanwhile is asked too, after 2·T and a heartbeat.
 // Until the next change of leader the election stays there, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
 	if e.err != nil {
@@ -266,13 +266,18 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 // transferred has the coordinator hand a named election over, and waits until the target leads, or will not.
 func (e *Election) transferred(ctx context.Context, id ID) error {
 	r := named.Request{Do: named.DoTransfer, Name: e.name, Member: id}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	views := e.Watch(ctx)
+	within, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	views, coordinators := e.Watch(within), e.node.Watch(within)
 	agreed, err := e.node.candidacies.request(ctx, r)
 	if err != nil {
 		return err
 	}
+	go func() {
+		if err := e.askEach(within, coordinators, r); err != nil {
+			stop(err)
+		}
+	}()
 	before := true // what this member saw before the coordinator had agreed decides nothing
 	for v, err := range views {
 		leaders := e.Leaders()
@@ -285,13 +290,43 @@ func (e *Election) transferred(ctx context.Context, id ID) error {
 			before = v.Token != agreed.Token || !v.Since.Equal(agreed.Since)
 		case len(leaders) > 0 && len(e.node.candidacies.elections.list(e.name)) == 1:
 			return classed(fmt.Sprintf("member %s leads election %q instead of %s, which could not lead when the work had stopped, or the coordinator has changed: see its status, and ask again", leaders[0].Token.Leader.ID, e.name, id), ErrRefusedElection)
-		default: // the coordinator refuses if the target cannot lead any more, and does nothing if the seat is still for it
-			if _, err := e.node.candidacies.request(ctx, r); err != nil && !errors.Is(err, ErrNotLeading) && !errors.Is(err, errUnanswered) {
+		default:
+			if err := e.askAgain(ctx, r); err != nil {
 				return err
 			}
 		}
 	}
-	return e.node.ended(ctx)
+	return cmp.Or(ctx.Err(), context.Cause(within), e.node.ended(ctx))
+}
+
+// askEach repeats a request to each coordinator that follows the first of views, until one refuses it. A
+// new coordinator knows the candidates only after their reports: it is asked when the time for these has passed.
+func (e *Election) askEach(ctx context.Context, views iter.Seq2[View, error], r named.Request) error {
+	t, first := e.node.cfg.timing(), true
+	for v := range views {
+		if !first && v.Defined() {
+			select {
+			case <-time.After(2*t.Bears() + t.Heartbeat):
+			case <-ctx.Done():
+				return nil
+			}
+			if err := e.askAgain(ctx, r); err != nil {
+				return err
+			}
+		}
+		first = false
+	}
+	return nil
+}
+
+// askAgain repeats a request for a transfer. The coordinator refuses if the target cannot lead any more, and does
+// nothing if the seat is still for it.
+func (e *Election) askAgain(ctx context.Context, r named.Request) error {
+	_, err := e.node.candidacies.request(ctx, r)
+	if errors.Is(err, ErrNotLeading) || errors.Is(err, errUnanswered) {
+		return nil
+	}
+	return err
 }
 
 // handOver is Transfer of the cluster's own election.

@@ -500,3 +500,38 @@ func TestATransferThatHasFailedBeforeItsCallerGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// A coordinator may fail after its answer and before the leader receives its request: the next coordinator is
+// asked for the transfer.
+func TestATransferSurvivesItsCoordinator(t *testing.T) {
+	for _, by := range []batuta.ID{"2", "3"} {
+		t.Run("asked by "+string(by), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := batutatest.New(t, 4)
+				c.Latency(func() time.Duration { return 20 * time.Millisecond })
+				c.StartAll()
+				c.Agree("4")
+				for _, id := range []batuta.ID{"1", "2"} {
+					go c.Node(id).Election("jobs").Lead(t.Context(), func(ctx context.Context, _ batuta.Leadership) error {
+						<-ctx.Done()
+						return nil
+					})
+					time.Sleep(time.Second)
+				}
+				done := make(chan error, 1)
+				go func() {
+					ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+					defer stop()
+					done <- c.Node(by).Election("jobs").Transfer(ctx, "2")
+				}()
+				time.Sleep(10 * time.Millisecond)
+				c.Cut("4", "1")
+				time.Sleep(35 * time.Millisecond)
+				c.Kill("4")
+				if err := <-done; err != nil || c.Node(by).Election("jobs").Leader().Token.Leader.ID != "2" {
+					t.Errorf("transferred: %v, %v", err, c.Node(by).Election("jobs").Leader())
+				}
+			})
+		})
+	}
+}
