@@ -31,7 +31,13 @@ func TestSuperpeerToursAreTrue(t *testing.T) {
 	b.press(kb.PageDown, kb.PageDown)
 	b.until("lab.superpeers.at === 29 && lab.superpeers.stop === 2")
 	b.press(kb.PageUp)
-	b.until("lab.superpeers.at === 8 && lab.superpeers.stop === 1")
+	b.until("lab.superpeers.at === 8 && lab.superpeers.stop === 1 && location.hash === '#superpeers=repulsion&stop=2'")
+	b.reloadAfter("0")
+	b.until("window.lab?.superpeers?.at === 8 && lab.superpeers.stop === 1 && document.querySelector('#super-place').textContent === 'Parada 2 de 4'")
+	b.click("#super-close")
+	b.until("location.hash === ''")
+	b.click("#super-open")
+	b.until("location.hash === '#superpeers=repulsion&stop=2'")
 	b.size(1280, 900, "light")
 	for tour, figures := range map[string]map[int]string{
 		"repulsion": {6: "16 0 0 0", 9: "16 11.3 113 15", 30: "16 9.8 68 2", 80: "16 9.5 64 0"},

@@ -80,7 +80,7 @@ class Lab {
       return
     }
     this.say('')
-    const shown = linked?.text !== undefined || linked?.superpeers && this.superpeers.begin(linked.superpeers)
+    const shown = linked?.text !== undefined || linked?.superpeers && this.superpeers.begin(linked.superpeers, linked.stop)
     if (linked?.tour && this.tours.begin(linked.tour, linked.stop) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     if (linked?.incident && await this.fetched(linked.incident)) return
     const why = $('#state').textContent || asked && !shown && t(linked?.long ? 'longLink' : 'noLink')

@@ -20,8 +20,9 @@ export async function writeLink({ text, at, tour }) {
 
 export async function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1))
-  if (hash.get('superpeers')) return { superpeers: hash.get('superpeers') }
-  if (hash.get('tour')) return { tour: hash.get('tour'), stop: Math.trunc(Number(hash.get('stop'))) || 1 }
+  const stop = Math.trunc(Number(hash.get('stop'))) || 1
+  if (hash.get('superpeers')) return { superpeers: hash.get('superpeers'), stop }
+  if (hash.get('tour')) return { tour: hash.get('tour'), stop }
   if (/^[\w.-]+\.json$/.test(hash.get('incident') ?? '')) return { incident: hash.get('incident') }
   if (hash.get('exercise')) return { exercise: hash.get('exercise'), seed: hash.get('seed') ? Number(hash.get('seed')) : NaN }
   if (!hash.get('s')) return null

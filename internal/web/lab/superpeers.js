@@ -21,9 +21,9 @@ export class Superpeers {
   constructor(lab) {
     this.rounds = []
     this.at = 0 // in rounds; between two, tokens are on their way
-    $('#super-open').addEventListener('click', () => { lab.pause(); $('#super').showModal(); if (!this.rounds.length) this.#run(); else this.#show() })
+    $('#super-open').addEventListener('click', () => { lab.pause(); $('#super').showModal(); if (!this.rounds.length) this.#run(); else this.#show(); this.#address() })
     $('#super-close').addEventListener('click', () => $('#super').close())
-    $('#super').addEventListener('close', () => this.#pause())
+    $('#super').addEventListener('close', () => { this.#pause(); this.#address() })
     $('#super-form').addEventListener('submit', event => {
       event.preventDefault()
       $('#super-tour').value = ''
@@ -44,16 +44,17 @@ export class Superpeers {
     new ResizeObserver(() => this.#show()).observe($('.overlay'))
   }
 
-  // begin shows a tour by its name; false: there is none.
-  begin(name) {
+  // begin shows a tour by its name, from that stop on; false: there is none.
+  begin(name, stop = 1) {
     this.tour = tours.find(tour => tour.name === name)
     $('#super-told').hidden = !this.tour
-    if (!this.tour) { this.#show(); return false }
+    if (!this.tour) { this.#show(); this.#address(); return false }
     $('#super-tour').value = name
     for (const [field, value] of Object.entries(this.tour.run)) $('#super-' + field).value = value
     if (!$('#super').open) $('#super').showModal()
     $('#super-next').focus()
     this.stop = -1
+    this.first = Math.min(Math.max(stop, 1), this.tour.stops.length) - 1
     text($('#super-said'), '')
     text($('#super-place'), '')
     this.#run()
@@ -80,6 +81,13 @@ export class Superpeers {
     const [, en, es] = this.tour.stops[this.stop]
     text($('#super-said'), bound(lang === 'es' ? es : en))
     text($('#super-place'), t('stop', { n: this.stop + 1, of: this.tour.stops.length }))
+    this.#address()
+  }
+
+  // address has the page's address lead to this stop, and to none if no tour is open.
+  #address() {
+    if (this.tour && $('#super').open && this.stop >= 0) history.replaceState(null, '', `#superpeers=${this.tour.name}&stop=${this.stop + 1}`)
+    else if (location.hash.startsWith('#superpeers=')) history.replaceState(null, '', location.pathname + location.search)
   }
 
   // run plays the rounds of what the form says, and shows them as they come.
@@ -100,7 +108,7 @@ export class Superpeers {
         this.rounds.push({ ...round, nodes: Float32Array.from(round.nodes.flat()), places: new Map(round.super.map(p => [p.token, p])) })
         this.#curve()
         if (this.rounds.length === 1) { $('#super-view').hidden = false; if (!this.tour && !still.matches) this.#play() }
-        if (this.tour && this.stop < 0 && this.rounds.length === this.tour.stops[0][0]) { this.stop = 0; this.go(this.rounds.length - 1); this.#tell() }
+        if (this.tour && this.stop < 0 && this.rounds.length === this.tour.stops[this.first][0]) { this.stop = this.first; this.go(this.rounds.length - 1); this.#tell() }
       }
     } catch (error) { if (this.turn === turn) text($('#super-fault'), error.message) }
   }
