@@ -183,6 +183,13 @@ func TestTheBrowsersClockIsWrong(t *testing.T) {
 	if got := eval[string](b, "document.querySelector('#reign').textContent"); strings.Contains(got, "1 h") {
 		t.Errorf("it leads for: %s", got)
 	}
+	eval[any](b, "window.since = dashboard.status.uptime, 0")
+	b.until("dashboard.status.uptime > window.since + 5") // nothing changes any more
+	eval[any](b, "(now => { window.since = dashboard.status.uptime; Date.now = () => now() + 7_200_000 })(Date.now), 0")
+	b.until("dashboard.status.uptime > window.since + 3")
+	if got := eval[string](b, "document.querySelector('#reign').textContent"); strings.Contains(got, "2 h") {
+		t.Errorf("it leads for: %s", got)
+	}
 }
 
 // Ids as long as can be, and of any script, fit a screen of 320 px.

@@ -54,10 +54,11 @@ class Dashboard {
     this.looking = true
     try {
       const status = await get('v1/status')
-      const stale = !this.status || changed || this.status.incarnation !== status.incarnation || this.status.token !== status.token || document.body.classList.contains('stale')
+      const stale = !this.status || changed || Math.abs(this.began + status.uptime * 1000 - now()) > beat || // a clock was set
+        this.status.incarnation !== status.incarnation || this.status.token !== status.token || document.body.classList.contains('stale')
       if (stale) {
         this.history = await get('v1/history')
-        synchronize(this.history.now)
+        this.began = synchronize(this.history.now) - status.uptime * 1000
       }
       this.status = status
       this.heard = now()

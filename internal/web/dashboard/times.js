@@ -11,8 +11,12 @@ const units = lang === 'es' ? { d: 'd', h: 'h', m: 'min', s: 's', ms: 'ms' } : {
 
 let ahead = 0 // ms from the browser's clock to the agent's
 
-// synchronize takes over the agent's clock, which shows this stamp. What the agent reports is by its clock.
-export function synchronize(stamp) { ahead = exact(stamp) - Date.now() }
+// synchronize takes over the agent's clock, which shows this stamp, and returns that time in ms. What the agent
+// reports is by its clock.
+export function synchronize(stamp) {
+  ahead = exact(stamp) - Date.now()
+  return now()
+}
 
 // now is the time by the agent's clock.
 export const now = () => Date.now() + ahead
