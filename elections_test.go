@@ -535,3 +535,42 @@ func TestATransferSurvivesItsCoordinator(t *testing.T) {
 		})
 	}
 }
+
+// An election has the seats that its candidates ask for. A seat that has ended is not listed, or it would count as leaderless.
+func TestSeatsThatEndAreNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		lead := func(id batuta.ID, seats int) context.CancelFunc {
+			ctx, stop := context.WithCancel(t.Context())
+			go c.Node(id).Election("pool", batuta.Seats(seats)).Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error {
+				<-ctx.Done()
+				return nil
+			})
+			time.Sleep(time.Second)
+			return stop
+		}
+		lead("1", 1)
+		leave := lead("2", 3)
+		lead("3", 1)
+		leave()
+		time.Sleep(3 * time.Second)
+		for _, id := range []batuta.ID{"1", "2", "3"} {
+			if list := c.Node(id).ListElections(); len(list) != 1 || !list[0].Defined() {
+				t.Errorf("%s lists %v", id, list)
+			}
+			var first []batuta.View
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			for v, err := range c.Node(id).Elections(ctx) {
+				if err == nil {
+					first = append(first, v)
+				}
+			}
+			stop()
+			if len(first) != 1 {
+				t.Errorf("%s shows %v", id, first)
+			}
+		}
+	})
+}

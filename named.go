@@ -23,7 +23,7 @@ type elections struct {
 
 	mu    sync.RWMutex
 	ended bool
-	views map[string][]shown                           // by name and seat; of a name without candidates there is none
+	views map[string][]shown                           // by name and seat; of a seat that has ended there is none
 	names map[string]weak.Pointer[eventlog.List[seen]] // histories, each for as long as it has readers
 	every *eventlog.List[View]                         // of all; nil: there is no watcher
 }
@@ -44,13 +44,12 @@ func (e *elections) tell(views ...View) {
 	defer e.mu.Unlock()
 	for _, v := range views {
 		seats := e.views[v.Election]
-		if len(seats) <= v.Seat {
-			for len(seats) <= v.Seat {
-				seats = append(seats, shown{View: View{Election: v.Election, Seat: len(seats)}})
-			}
+		i, found := placeOf(seats, v.Seat)
+		if !found {
+			seats = slices.Insert(seats, i, shown{View: View{Election: v.Election, Seat: v.Seat}})
 			e.views[v.Election] = seats
 		}
-		s := &seats[v.Seat]
+		s := &seats[i]
 		if v.Defined() {
 			s.before = nil
 		} else if s.Defined() {
@@ -68,6 +67,11 @@ func (e *elections) tell(views ...View) {
 	}
 }
 
+// placeOf is where a seat is among those of its name, or belongs.
+func placeOf(seats []shown, seat int) (i int, found bool) {
+	return slices.BinarySearchFunc(seats, seat, func(s shown, seat int) int { return s.Seat - seat })
+}
+
 // learn takes in what a member publishes; no watcher sees the view again for it.
 func (e *elections) learn(id ID, pairs map[string]string) {
 	e.mu.Lock()
@@ -81,15 +85,15 @@ func (e *elections) learn(id ID, pairs map[string]string) {
 	}
 }
 
-// forget drops a seat without candidates.
+// forget drops a seat that has ended.
 func (e *elections) forget(name string, seat int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seats := e.views[name]
-	if seat < len(seats) {
-		seats[seat] = shown{View: View{Election: name, Seat: seat}}
+	if i, found := placeOf(seats, seat); found {
+		e.views[name] = slices.Delete(seats, i, i+1)
 	}
-	if !slices.ContainsFunc(seats, func(s shown) bool { return s.Defined() }) {
+	if len(e.views[name]) == 0 {
 		delete(e.views, name)
 	}
 }
