@@ -23,6 +23,7 @@ type cluster struct {
 	loses   func(*election.Message) bool // nil: no message
 	bytes   int
 	led     map[key]election.Token // the last token that a member has led each seat under
+	begins  func(*tester, Change)  // nil: tokens are to rise
 }
 
 // tester is one member.
@@ -197,7 +198,9 @@ func (m *tester) change(ch Change) {
 		return
 	}
 	m.moves++
-	if !ch.Token.Above(m.led[k]) && ch.Seat == 0 && len(m.c.campaigns) > 0 && m.c.campaigns[ch.Name].Seats == 1 {
+	if m.begins != nil {
+		m.begins(m, ch)
+	} else if !ch.Token.Above(m.led[k]) && ch.Seat == 0 && len(m.c.campaigns) > 0 && m.c.campaigns[ch.Name].Seats == 1 {
 		m.t.Errorf("%s leads %s as %v after %v", m.id, ch.Name, ch.Token, m.led[k])
 	}
 	m.led[k] = ch.Token
