@@ -73,7 +73,7 @@ type Config struct {
 	Measure func(ctx context.Context, addr string) (time.Duration, error)
 
 	Transport memberlist.Transport // replaces UDP and TCP, and Listen; nil: those; see NewTransport
-	Seed      uint64               // of this node's random choices; 0: random
+	Seed      uint64               // of this node's random choices, but not of its number; 0: random
 	Logger    *slog.Logger         // default: none
 }
 

@@ -2,6 +2,7 @@ package superpeer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
@@ -95,13 +96,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 // open starts memberlist.
 func (m *Member) open() error {
 	c := &m.cfg
-	number := drawUID()
-	seed := c.Seed
-	if seed == 0 {
-		seed = uint64(drawUID())
-	} else {
-		number = uid(rules.Mix(seed)) | 1
-	}
+	number, seed := drawUID(), cmp.Or(c.Seed, uint64(drawUID()))
 	own := meta{c.Method, c.Fraction, uint32(c.Capacity), c.Round.Truncate(time.Millisecond), c.ID, c.Service, c.Membership == MembershipCore}
 	m.peers = newPeers(own)
 	m.peers.self = number
