@@ -108,7 +108,11 @@ type leaderOnly struct {
 	proxy   *httputil.ReverseProxy
 }
 
-var errNotLeading = errors.New("the member to which the request was sent does not lead")
+var (
+	errNoLeader   = errors.New("no member leads")
+	errNoURL      = errors.New(`the leader publishes no URL: have each member publish it as metadata "url", or set Forward.URL`)
+	errNotLeading = errors.New("the member to which the request was sent does not lead")
+)
 
 // ServeHTTP implements [http.Handler].
 func (l *leaderOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -122,19 +126,33 @@ func (l *leaderOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.handler.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
-		switch {
-		case forwarded: // the member that forwarded it waits
+		if forwarded { // the member that forwarded it waits
 			w.Header().Set(notLeading, "1")
 			http.Error(w, err.Error(), http.StatusMisdirectedRequest)
 			return
-		case errors.Is(err, batuta.ErrNotLeading) && l.forward(w, r):
-			return
-		case !errors.Is(err, batuta.ErrNotLeading) || !l.changed(wait):
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "no leader can be reached now: try again", http.StatusServiceUnavailable)
-			return
 		}
+		if errors.Is(err, batuta.ErrNotLeading) {
+			if err = l.forward(w, r); err == nil {
+				return
+			}
+			if l.changed(wait) {
+				continue
+			}
+		}
+		l.unreached(w, err)
+		return
 	}
+}
+
+// unreached answers a request that has found no leader in time.
+func (l *leaderOnly) unreached(w http.ResponseWriter, err error) {
+	l.Logger.Warn("a request has not reached the leader", "error", err)
+	text := "no leader can be reached now: try again"
+	if errors.Is(err, errNoURL) {
+		text = err.Error()
+	}
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, text, http.StatusServiceUnavailable)
 }
 
 // changed waits until a view has changed, or for a moment; false when the wait is over.
@@ -154,17 +172,25 @@ func (l *leaderOnly) changed(wait context.Context) bool {
 	return wait.Err() == nil
 }
 
-// forward sends a request to the leader, and reports whether that is done with: false if it may be tried again.
-func (l *leaderOnly) forward(w http.ResponseWriter, r *http.Request) (done bool) {
-	to, err := url.Parse(l.URL(l.elector.Leader()))
+// forward sends a request to the leader. It returns nil if that is done with, or why it may be tried again.
+func (l *leaderOnly) forward(w http.ResponseWriter, r *http.Request) error {
+	leader := l.elector.Leader()
+	if !leader.Token.Defined() {
+		return errNoLeader
+	}
+	published := l.URL(leader)
+	if published == "" {
+		return errNoURL
+	}
+	to, err := url.Parse(published)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
-		return false
+		return errors.New("the URL that the leader publishes is not an http or https URL")
 	}
 	if l.Redirect {
 		there := to.JoinPath(r.URL.EscapedPath())
 		there.User, there.RawQuery = nil, r.URL.RawQuery
 		http.Redirect(w, r, there.String(), http.StatusTemporaryRedirect)
-		return true
+		return nil
 	}
 	a := &attempt{to: to, body: r.Body}
 	l.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, a)))
@@ -172,13 +198,16 @@ func (l *leaderOnly) forward(w http.ResponseWriter, r *http.Request) (done bool)
 	var dialed *net.OpError
 	switch {
 	case a.err == nil:
-		return true
+		return nil
 	case errors.Is(a.err, errNotLeading) && unsent, errors.As(a.err, &dialed) && dialed.Op == "dial":
-		return r.Context().Err() != nil
+		if r.Context().Err() != nil {
+			return nil
+		}
+		return a.err
 	}
 	l.Logger.Warn("a request was forwarded, and the leader has not answered", "url", to.Redacted(), "error", a.err)
 	http.Error(w, "the leader has not answered, and may have served the request", http.StatusBadGateway)
-	return true
+	return nil
 }
 
 type attemptKey struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -243,6 +244,35 @@ func TestNoRequestGoesInACircle(t *testing.T) {
 	}
 	if got := requests.Load(); got < 5 || got > 50 {
 		t.Errorf("4 requests have become %d", got)
+	}
+}
+
+// A request that has not reached the leader leaves the reason in the log.
+func TestTheLogHasWhyTheLeaderIsNotReached(t *testing.T) {
+	n, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(), Observer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	for _, c := range []struct {
+		e          batuta.Elector
+		log, reply string
+	}{
+		{n, "no member leads", "try again"},
+		{&follower{n, ""}, "the leader publishes no URL", "the leader publishes no URL"},
+		{&follower{n, "ftp://127.0.0.1"}, "not an http or https URL", "try again"},
+		{&follower{n, "http://" + hosts(t, 1)[0]}, "refused", "try again"},
+	} {
+		var log strings.Builder
+		w := httptest.NewRecorder()
+		f := batutahttp.Forward{Wait: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		batutahttp.LeaderOnly(c.e, http.NotFoundHandler(), f).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if got := log.String(); w.Code != 503 || strings.Count(got, "\n") != 1 || !strings.Contains(got, c.log) {
+			t.Errorf("code %d, log %q; want 503, and one line with %q", w.Code, got, c.log)
+		}
+		if got := w.Body.String(); !strings.Contains(got, c.reply) {
+			t.Errorf("the reply is %q, want %q in it", got, c.reply)
+		}
 	}
 }
 
