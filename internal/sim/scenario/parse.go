@@ -164,6 +164,7 @@ func (p *parser) number(what string, low, high int64) int64 {
 	n, err := strconv.ParseInt(w.text, 10, 64)
 	if err != nil || n < low || n > high {
 		p.fault(w.col, "expected %s from %d to %d, found %q", what, low, high, w.text)
+		return low
 	}
 	return n
 }

@@ -26,6 +26,10 @@ func (p *parser) stepLine(first word) {
 	}
 	f, ok := formOf[Verb(first.text)]
 	if !ok {
+		if near := nearest(first.text); near != "" {
+			p.fault(first.col, "expected a step or a setting, such as %q, found %q", near, first.text)
+			return
+		}
 		p.fault(first.col, "expected a step (%s) or a setting (%s), found %q", verbList(), settingList(), first.text)
 		return
 	}
@@ -60,6 +64,10 @@ func (p *parser) unroll(w word) {
 	l := p.loops[len(p.loops)-1]
 	p.loops = p.loops[:len(p.loops)-1]
 	body := slices.Clone(p.s.Steps[l.from:])
+	if len(p.s.Steps)+len(body)*(l.times-1) > maxSteps {
+		p.fault(1, "expected at most %d steps", maxSteps)
+		return
+	}
 	for range l.times - 1 {
 		for _, s := range body {
 			p.add(s)
@@ -67,22 +75,42 @@ func (p *parser) unroll(w word) {
 	}
 }
 
-func verbList() string {
-	var words []string
+// nearest returns the step or setting that shares the most first letters with a misspelled one, at least
+// three; "" if several do.
+func nearest(wrong string) (near string) {
+	most := 2
+	for _, word := range slices.Concat(verbs(), settingWords()) {
+		shared := 0
+		for shared < min(len(word), len(wrong)) && word[shared] == wrong[shared] {
+			shared++
+		}
+		if shared > most {
+			most, near = shared, word
+		} else if shared == most {
+			near = ""
+		}
+	}
+	return near
+}
+
+func verbList() string { return strings.Join(verbs(), ", ") }
+
+func verbs() (words []string) {
 	for i := range steps {
 		words = append(words, string(steps[i].verb))
 	}
 	slices.Sort(words)
-	return strings.Join(words, ", ")
+	return words
 }
 
-func settingList() string {
-	var words []string
+func settingList() string { return strings.Join(settingWords(), ", ") }
+
+func settingWords() (words []string) {
 	for i := range settings {
 		words = append(words, settings[i].word)
 	}
 	slices.Sort(words)
-	return strings.Join(slices.Compact(words), ", ")
+	return slices.Compact(words)
 }
 
 func (p *parser) maybe(text string) string {

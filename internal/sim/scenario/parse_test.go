@@ -11,7 +11,12 @@ import (
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"nothing", "", `s:1:1: expected a line such as "members 1 2 3"`},
-		{"a typo", "members 1 2\nrunn 1s", `s:2:1: expected a step (`},
+		{"a typo", "members 1 2\nrunn 1s", `s:2:1: expected a step or a setting, such as "run", found "runn"` + "\x00"},
+		{"a typo of a setting", "member 1 2", `s:1:1: expected a step or a setting, such as "members", found "member"`},
+		{"a typo of several words", "members 1 2\nresart 1", `s:2:1: expected a step (`},
+		{"no word", "members 1 2\nxyz 1", `s:2:1: expected a step (`},
+		{"a loop too often", "members 1 2\nrepeat 1000000000000\nrun 1ns\nend", `s:2:8: expected how often from 1 to 10000, found "1000000000000"` + "\x00"},
+		{"loops in a loop", "members 1 2\nrepeat 10000\nrepeat 10000\nrun 1ns\nend\nend", `expected at most 100000 steps` + "\x00"},
 		{"no duration", "members 1 2\nrun", `s:2:4: expected a time, such as 150ms, found the end of the line`},
 		{"not a duration", "members 1 2\nrun fast", `s:2:5: expected a time, such as 150ms, found "fast"`},
 		{"a long one", "members 1 2\nrun 24h1s", `s:2:5: expected a time of at most 24h0m0s, found 24h0m1s` + "\x00"},

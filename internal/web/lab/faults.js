@@ -34,6 +34,7 @@ const forms = {
   'expected each member once, found %s again': 'se esperaba cada miembro una vez: el $1 se repite',
   'expected a seed from 0 to 2^64-1, found %q': 'se esperaba una semilla de 0 a 2^64-1, no $1',
   'expected a step (%s) or a setting (%s), found %q': 'se esperaba un paso ($1) o un ajuste ($2), no $3',
+  'expected a step or a setting, such as %q, found %q': 'se esperaba un paso o un ajuste, como $1, no $2',
   'expected a step (%s), found %q': 'se esperaba un paso ($1), no $2',
   'expected at most %d steps': 'se esperaban $1 pasos como máximo',
   'expected a time of at least %v: it is later than %v by now, and time does not run backwards': 'se esperaba un tiempo de $1 como mínimo: ya pasó $2, y el tiempo no retrocede',
