@@ -237,7 +237,9 @@ func newSimExploreCommand(e cli.Env) *cobra.Command {
 		Long: `explore goes, breadth first, through every order of deliveries, timers, crashes,
 restarts and false suspicions within the budgets, from a settled cluster. What
 breaks a rule comes out as the shortest scenario. For quorum a suspicion is a
-member that is stopped, and goes on, at any moment.`,
+member that is stopped, and goes on, at any moment.
+Four members have 6.7 million states, in 3 GiB of memory. Bound a larger search by
+--states, or end it by Ctrl-C: it prints how far it came.`,
 		Example: `  batuta sim explore --algorithm bully --nodes 3 --crashes 2 --restarts 2 --suspicions 1
   batuta sim explore --nodes 4 --crashes 1 --restarts 1 --suspicions 1 --json
   batuta sim explore --algorithm quorum --crashes 1 --restarts 1 --suspicions 0`,
