@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -151,8 +152,8 @@ func (s *Server) Close(ctx context.Context) {
 // handler serves the routes with a bound on bodies.
 func (s *Server) handler(routes []route) http.Handler {
 	mux := http.NewServeMux()
-	for path, calls := range byPath(routes) {
-		mux.Handle(path, calls)
+	for at, calls := range byPath(routes) {
+		mux.Handle(at, calls)
 	}
 	mux.Handle("/ui/", http.StripPrefix("/ui", s.page))
 	lab := sync.OnceValue(func() http.Handler { return http.StripPrefix("/ui/lab", web.Lab().Handler()) })
@@ -160,7 +161,13 @@ func (s *Server) handler(routes []route) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})
-	return http.MaxBytesHandler(mux, maxBody)
+	return http.MaxBytesHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := r.URL.EscapedPath(); p != "" && strings.TrimSuffix(p, "/") != strings.TrimSuffix(path.Clean(p), "/") { // mux would redirect
+			reply.Fail(w, http.StatusNotFound, "no %s here; a name or an id in it is empty, . or ..", p)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), maxBody)
 }
 
 // route is a call of the API.

@@ -274,6 +274,8 @@ func TestAnswers(t *testing.T) {
 		{"transfer, of a minority", minority, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"4"}`)}, 409, `{"error":"member 3 is not the leader; no leader is known: 1 of 3 voters are reached here, and to elect one takes more than half"}`},
 		{"members, wrong method", follower, call{method: "PUT", path: "/v1/members"}, 405, `{"error":"PUT does not go with /v1/members; use GET or POST"}`},
 		{"unknown path", follower, call{path: "/v2"}, 404, `{"error":"no /v2 here; a browser finds what there is on /"}`},
+		{"an empty name", follower, call{method: "PUT", path: "/v1/elections//candidacy"}, 404, `{"error":"no /v1/elections//candidacy here; a name or an id in it is empty, . or .."}`},
+		{"a name of dots", follower, call{method: "DELETE", path: "/v1/members/.."}, 404, `{"error":"no /v1/members/.. here; a name or an id in it is empty, . or .."}`},
 		{"wrong method", follower, call{method: "DELETE", path: "/v1/status"}, 405, `{"error":"DELETE does not go with /v1/status; use GET"}`},
 		{"get of a post", leader, call{path: "/v1/resign"}, 405, `{"error":"GET does not go with /v1/resign; use POST"}`},
 		{"foreign page", leader, call{method: "POST", path: "/v1/resign", origin: "http://evil.example"}, 403, `{"error":"a page of another origin may not do this"}`},
