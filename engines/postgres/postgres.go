@@ -136,9 +136,26 @@ func explain(err error) error {
 	case coded(err, "28P01", "28000"):
 		return engines.Denied("PostgreSQL refuses the user or the password: %w", err)
 	case coded(err, noRight):
-		return engines.Denied("PostgreSQL refuses: %w; a candidate needs SELECT, INSERT and UPDATE on batuta_elections, and USAGE on batuta_epochs", err)
+		return engines.Denied("PostgreSQL refuses: %w; "+needs, err)
 	}
 	return err
+}
+
+const needs = "a candidate needs SELECT, INSERT and UPDATE on batuta_elections, and USAGE on batuta_epochs"
+
+// Check gives an error that wraps [engines.ErrDenied] when PostgreSQL would refuse a candidate's calls, and the client's
+// error when PostgreSQL does not answer. It makes the table if that is missing, as Look does, and writes nothing else.
+func (e *Engine) Check(ctx context.Context) error {
+	if _, err := e.Look(ctx); err != nil {
+		return err
+	}
+	var may bool // also with rights on columns only
+	err := e.pool.QueryRow(ctx, `SELECT has_any_column_privilege('batuta_elections', 'INSERT') AND has_any_column_privilege('batuta_elections', 'UPDATE')
+		AND has_sequence_privilege('batuta_epochs', 'USAGE')`).Scan(&may)
+	if err == nil && !may {
+		return engines.Denied("PostgreSQL would refuse a claim; " + needs)
+	}
+	return explain(err)
 }
 
 // Claim implements [engines.Engine].

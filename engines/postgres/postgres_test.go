@@ -147,12 +147,15 @@ func TestRights(t *testing.T) {
 		t.Helper()
 		e := postgres.New(as(user), "rights")
 		defer e.Close()
+		check := e.Check(t.Context())
 		seen, err := e.Look(t.Context())
 		if err == nil {
 			_, err = e.Claim(t.Context(), seen, engines.Record{ID: "1", Process: "p"})
 		}
-		if !errors.Is(err, engines.ErrDenied) || !strings.Contains(err.Error(), reason) {
-			t.Errorf("user %s: %v; want a refusal with %q", user, err, reason)
+		for _, err := range []error{check, err} {
+			if !errors.Is(err, engines.ErrDenied) || !strings.Contains(err.Error(), reason) {
+				t.Errorf("user %s: %v; want a refusal with %q", user, err, reason)
+			}
 		}
 	}
 	const needs = "a candidate needs SELECT, INSERT and UPDATE on batuta_elections, and USAGE on batuta_epochs"
@@ -160,9 +163,16 @@ func TestRights(t *testing.T) {
 	refused("app", "is missing, and cannot be made: ")
 	do(postgres.Schema)
 	refused("app", needs)
+	do("GRANT SELECT ON batuta_elections TO app; GRANT USAGE ON batuta_epochs TO app")
+	refused("app", needs)
+	do("REVOKE USAGE ON batuta_epochs FROM app; GRANT INSERT (name), UPDATE (beat) ON batuta_elections TO app")
+	refused("app", needs)
 	do("GRANT SELECT, INSERT, UPDATE ON batuta_elections TO app")
 	refused("app", needs)
 	do("GRANT USAGE ON batuta_epochs TO app")
+	if err := postgres.New(as("app"), "rights").Check(t.Context()); err != nil {
+		t.Error(err)
+	}
 	enginetest.Leads(t, batuta.Token{}, start(t, as("app"), "rights", engines.Config{ID: "1", StandAlways: true}))
 }
 
