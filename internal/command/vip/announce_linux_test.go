@@ -2,6 +2,7 @@ package vip
 
 import (
 	"encoding/hex"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
@@ -38,6 +39,32 @@ func TestTheMachinesOwnAddressDoesNotFloat(t *testing.T) {
 		if (err != nil) != c.own {
 			t.Errorf("%s on a device that has %v: %v", c.floats, c.there, err)
 		}
+	}
+}
+
+// To close a packet socket waits until each processor has passed through the scheduler, which can
+// take longer than a lease. Only the first announcement opens one.
+func TestAnAnnouncementClosesNoSocket(t *testing.T) {
+	mac, _ := net.ParseMAC("02:00:00:00:00:07")
+	h := &holder{link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "lo", Index: 1, HardwareAddr: mac}}}
+	defer h.close()
+	a := netip.MustParseAddr("127.0.0.100")
+	if err := h.gratuitousARP(a, mac); errors.Is(err, unix.EPERM) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: limit.Max})
+	if err == nil {
+		err = h.gratuitousARP(a, mac)
+		unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	}
+	if err != nil {
+		t.Errorf("the second announcement: %v", err)
 	}
 }
 

@@ -137,7 +137,8 @@ func Hold(ctx context.Context, c Config) (err error) {
 	if !carries(link) {
 		return fmt.Errorf("%s has no carrier", c.Dev)
 	}
-	h := &holder{c, link}
+	h := &holder{Config: c, link: link}
+	defer h.close() // after the addresses are removed, because it may wait for long
 	defer func() { err = errors.Join(err, h.remove()) }()
 	return h.keep(ctx, changes)
 }
@@ -151,6 +152,13 @@ func carries(link netlink.Link) bool {
 type holder struct {
 	Config
 	link netlink.Link
+	arp  *os.File // packet socket of announcements; nil: not open yet
+}
+
+func (h *holder) close() {
+	if h.arp != nil {
+		h.arp.Close()
+	}
 }
 
 // keep adds the addresses, and renews and announces them until ctx or the device ends.
@@ -265,13 +273,17 @@ func arpFrame(operation uint16, a netip.Addr, mac net.HardwareAddr) []byte {
 }
 
 // gratuitousARP broadcasts a request and a reply, because some neighbours accept only the former,
-// and some only the latter.
+// and some only the latter. The socket stays open: to close it waits until each processor has passed
+// through the scheduler, while a holder that is asked to end has an address to remove.
 func (h *holder) gratuitousARP(a netip.Addr, mac net.HardwareAddr) error {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing
-	if err != nil {
-		return os.NewSyscallError("packet socket", err)
+	if h.arp == nil {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing
+		if err != nil {
+			return os.NewSyscallError("packet socket", err)
+		}
+		h.arp = os.NewFile(uintptr(fd), "packet socket")
 	}
-	defer unix.Close(fd)
+	fd := int(h.arp.Fd())
 	to := &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ARP), Ifindex: h.link.Attrs().Index, Halen: 6}
 	for i := range 6 {
 		to.Addr[i] = 0xff
