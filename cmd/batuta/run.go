@@ -472,9 +472,9 @@ func (r *runElection) notice() int {
 	return runner.NamedNotice
 }
 
-// lastTime is what the holder of an address has to remove it when its lease has
-// ended, or the agent was killed. It needs a few milliseconds.
-const lastTime = 500 * time.Millisecond
+// lastTime is what the holder of an address has to remove it once it is asked to end. It needs a few
+// milliseconds. Then its guard kills it and removes the address, with the rest of the lease to do so.
+const lastTime = 100 * time.Millisecond
 
 func newVIPCommand(e cli.Env) *cobra.Command {
 	var f agentFlags

@@ -21,8 +21,8 @@ const guardFD = 3
 
 // Guard is the main function of a guard process. It returns when its parent does not need it any
 // more, or has ended, and nothing of the command is left. Orphaned: the parent died while a command
-// ran. After each command, and before it attests, it calls clear, which removes what a killed command
-// may have left outside of its processes; nil: there is nothing to remove.
+// ran. When it kills a command, after each command, and before it attests, it calls clear, which
+// removes what the command may have outside of its processes; nil: there is nothing to remove.
 func Guard(clear func() error) (orphaned bool, err error) {
 	parent := os.Getppid()
 	named()
@@ -246,10 +246,16 @@ func (g *guard) stop(s syscall.Signal) {
 	g.group.signal(syscall.SIGCONT)
 }
 
+// kill kills the group, and removes at once what it has: a killed process may wait in the kernel
+// for longer than the lease.
 func (g *guard) kill() {
-	if g.group != nil {
+	if g.group == nil {
+		return
+	}
+	g.group.signal(syscall.SIGKILL)
+	if !g.killing {
 		g.killing = true
-		g.group.signal(syscall.SIGKILL)
+		_ = g.remove() // repeated when nothing of the group runs
 	}
 }
 

@@ -29,12 +29,20 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// removing is what a guard removes after each run: files; nil: none is given.
+// removing is what a guard removes of each run: a file, once; nil: none is given.
 func removing(files []string) func() error {
 	if len(files) == 0 {
 		return nil
 	}
-	return func() error { return os.Remove(files[0]) }
+	removed := false
+	return func() error {
+		if removed {
+			return nil
+		}
+		err := os.Remove(files[0])
+		removed = err == nil
+		return err
+	}
 }
 
 // programs are what the test binary can be on one system alone.
