@@ -13,11 +13,7 @@ type ChangRoberts struct{ ring }
 
 // NewChangRoberts returns the algorithm of a member.
 func NewChangRoberts(options ...Option) *ChangRoberts {
-	c := &ChangRoberts{}
-	for _, o := range options {
-		o(&c.ring)
-	}
-	return c
+	return &ChangRoberts{newRing(options)}
 }
 
 // Name returns "chang-roberts".
@@ -83,7 +79,7 @@ func (c *ChangRoberts) electionFrom(m *election.Message, out election.Actions) {
 	switch home := origin(m); {
 	case home == out.Self().ID:
 		c.cameHome(m, participant, out)
-	case c.skips(home, out), c.astray(m, out):
+	case c.skips(home, out):
 		c.meet(m, out)
 		c.restart(c, "its candidate is down or removed", out)
 	default:
@@ -97,13 +93,6 @@ func origin(m *election.Message) election.ID {
 		return m.Round.Initiator
 	}
 	return m.Ring[0].ID
-}
-
-// astray reports whether m has passed every member without coming home. Then its candidate is no
-// longer a member, or is dead and has a different place in some members' rings, which lack its
-// priority.
-func (c *ChangRoberts) astray(m *election.Message, out election.Actions) bool {
-	return far-m.Hops > len(out.Members())
 }
 
 // cameHome handles a member's own message: "if it is equal to its own, then it is the leader"

@@ -22,11 +22,7 @@ type List struct {
 
 // New returns the algorithm of a member.
 func New(options ...Option) *List {
-	l := &List{}
-	for _, o := range options {
-		o(&l.ring)
-	}
-	return l
+	return &List{ring: newRing(options)}
 }
 
 // Name returns "ring".

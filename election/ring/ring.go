@@ -3,8 +3,8 @@
 // of all members it has passed ("Coordinator"). Each reads like its source. Common to both, and
 // left out by the sources, are:
 //
-//   - the ring itself: the members in rank order, the highest followed by the
-//     lowest, dead members skipped;
+//   - the ring itself: the members in the order of their ids, the last followed by the
+//     first, dead members skipped;
 //   - rounds: a new round replaces a lost message, and a late message is recognized;
 //   - a hop limit, so that no message circulates forever.
 //
@@ -13,7 +13,7 @@
 package ring
 
 import (
-	"iter"
+	"cmp"
 	"slices"
 	"time"
 
@@ -38,9 +38,10 @@ const maxLeap = 1 << 32
 
 // ring is a member's place in the ring and in its elections.
 type ring struct {
-	order []election.ID // nil: rank order
-	me    int           // this member's place in that order when last looked up
-	next  election.ID   // the successor as of the last step
+	compare func(a, b election.ID) int // the ring's order
+	members []election.Rank            // as of the last step
+	others  []election.ID              // those that follow this member, in that order
+	next    election.ID                // the successor as of the last step
 
 	round   election.Round // the newest seen; its messages are late once it is over
 	phase   phase
@@ -51,10 +52,26 @@ type ring struct {
 type Option func(*ring)
 
 // WithOrder sets the ring's order: each id is followed by the next, the last by the first.
-// Members that are not in it have no place in the ring. Default: rank order. It is for the lab;
+// Members that are not in it come before it. Default: the order of the ids. It is for the lab;
 // every member must have the same order.
 func WithOrder(ids []election.ID) Option {
-	return func(r *ring) { r.order = slices.Clone(ids) }
+	places := make(map[election.ID]int, len(ids))
+	for i, id := range ids {
+		places[id] = i + 1
+	}
+	return func(r *ring) {
+		r.compare = func(a, b election.ID) int { return cmp.Or(cmp.Compare(places[a], places[b]), a.Compare(b)) }
+	}
+}
+
+// newRing returns a member's place. Priorities have no part in the order: each may change at any
+// time. Where members differ on the order, a message comes home before it has passed them all.
+func newRing(options []Option) ring {
+	r := ring{compare: election.ID.Compare}
+	for _, o := range options {
+		o(&r)
+	}
+	return r
 }
 
 // Participating reports whether this member takes part in an election without a winner yet: the
@@ -108,28 +125,26 @@ func (r *ring) restart(a algorithm, why string, out election.Actions) {
 	a.start(out)
 }
 
-// after returns the members that follow this member in the ring.
-func (r *ring) after(out election.Actions) iter.Seq[election.ID] {
+// arrange puts the members in order, if the list has changed.
+func (r *ring) arrange(out election.Actions) {
 	members, self := out.Members(), out.Self().ID
-	n, at := len(members), func(i int) election.ID { return members[i].ID }
-	if r.order != nil {
-		n, at = len(r.order), func(i int) election.ID { return r.order[i] }
+	if len(members) == len(r.members) && &members[0] == &r.members[0] {
+		return
 	}
-	for tries := 0; tries < n && (r.me >= n || at(r.me) != self); tries++ {
-		r.me = (r.me + 1) % n
-	}
-	return func(yield func(election.ID) bool) {
-		for i := 1; i < n && at(r.me) == self; i++ {
-			if !yield(at((r.me + i) % n)) {
-				return
-			}
+	ids := make([]election.ID, 0, len(members))
+	for _, m := range members {
+		if m.ID != self {
+			ids = append(ids, m.ID)
 		}
 	}
+	slices.SortFunc(ids, r.compare)
+	at, _ := slices.BinarySearchFunc(ids, self, r.compare)
+	r.members, r.others = members, slices.Concat(ids[at:], ids[:at])
 }
 
 // successor returns the next member that is not down ("Coordinator"), or None.
 func (r *ring) successor(out election.Actions) election.ID {
-	for id := range r.after(out) {
+	for _, id := range r.others {
 		if !out.Down(id) {
 			return id
 		}
@@ -137,24 +152,22 @@ func (r *ring) successor(out election.Actions) election.ID {
 	return election.None
 }
 
-// skips reports whether id is a dead member between this member and its successor. A message on
-// its way home to such a member goes no further: it would pass its home by.
+// skips reports whether the place of id is between this member and its successor. A message on its
+// way home to such a member goes no further: it would pass its home by. id is down, or no member.
 func (r *ring) skips(id election.ID, out election.Actions) bool {
-	for next := range r.after(out) {
-		if !out.Down(next) {
-			return false
-		}
-		if next == id {
-			return true
-		}
+	self := out.Self().ID
+	after, before := r.compare(id, self) > 0, r.compare(id, r.next) < 0
+	if r.compare(self, r.next) > 0 { // this member is the last, and its successor the first
+		return after || before
 	}
-	return false
+	return after && before
 }
 
 // mend makes the detector watch the successor, "so that a broken ring is repaired before it is
 // needed". It reports whether the last successor is dead, which loses what it was to pass on. A
 // ring that has only grown is not broken.
 func (r *ring) mend(out election.Actions) (broken bool) {
+	r.arrange(out)
 	last := r.next
 	r.next = r.successor(out)
 	if r.next == last {

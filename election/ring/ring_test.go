@@ -10,7 +10,7 @@ import (
 // algorithms are the names of both.
 var algorithms = []string{"ring", "chang-roberts"}
 
-// maker knows both algorithms in rank order.
+// maker knows both algorithms in the order of the ids.
 func maker(algorithm, probe string) (func() election.Algorithm, error) {
 	return inOrder(nil)(algorithm, probe)
 }

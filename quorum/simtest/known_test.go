@@ -23,10 +23,7 @@ type knownFailure struct {
 
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
-var knownFailures = []knownFailure{
-	{"chang_roberts_priority_again", invariant.OneEpoch, "a priority changes as the leader ends, so that members differ on the order of the ring"},
-	{"chang_roberts_reordered", invariant.Overlap, "a priority changes as the leader ends, so that members differ on the order of the ring"},
-}
+var knownFailures = []knownFailure{}
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.

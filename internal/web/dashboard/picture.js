@@ -43,9 +43,16 @@ export function draw(root, status, links, colour) {
   return kinds
 }
 
+// inRing gives the members in the order of their ids. Members of one priority are in that order already.
+function inRing(members) {
+  if (new Set(members.map(m => m.priority ?? 0)).size === 1) return members
+  const inOrder = (a, b) => /^[\d.]+$/.test(a) ? a.localeCompare(b, 'en', { numeric: true }) : a < b ? -1 : 1
+  return [...members].sort((a, b) => inOrder(a.id, b.id))
+}
+
 // ring draws the order in which members pass on: each to the next that is not down.
 function ring(edges, members, places) {
-  const live = members.filter(m => m.state !== 'down')
+  const live = inRing(members).filter(m => m.state !== 'down')
   live.forEach((m, i) => {
     const next = live[(i + 1) % live.length]
     if (next === m) return

@@ -48,7 +48,7 @@ export class Circle {
     set(this.svg, 'viewBox', `0 0 ${width} ${height}`)
     const rx = Math.min(width * .395, 170 + 22 * n), ry = Math.min(height / 2 - (this.big && this.extent === tall ? 104 : 92), 124 + 14 * n) // the labels of a lecture on a phone are larger
     this.places = model.members.map((_, i) => {
-      const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top, its successor behind it
+      const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top
       return { x: width / 2 + (n === 1 ? 0 : rx * Math.cos(turn)), y: height / 2 + 8 + (n === 1 ? 0 : ry * Math.sin(turn)) }
     })
     this.#links(model)
