@@ -157,11 +157,11 @@ func (c Config) Validate() error {
 	switch least := 4 * c.timing().T(); {
 	case c.ReapAfter == 0:
 	case c.ReapAfter < least:
-		fault("reap after %v: give 4·T or more, here %v, so that a member may start again meanwhile; or 0 for never", c.ReapAfter, least)
+		fault("Config.ReapAfter %v: give 4·T or more, here %v, so that a member may start again meanwhile; or 0 for never", c.ReapAfter, least)
 	case c.closed():
-		fault("reap after %v: the list of members is fixed, and only a user removes members of it: leave it out, or give addresses to join through too", c.ReapAfter)
+		fault("Config.ReapAfter %v: the list of members is fixed, and only a user removes members of it: leave it out, or give addresses to join through too", c.ReapAfter)
 	case c.Wire != nil:
-		fault("reap after %v: the wire removes no members: leave it out", c.ReapAfter)
+		fault("Config.ReapAfter %v: the wire removes no members: leave it out", c.ReapAfter)
 	}
 	if c.ID != "" {
 		if _, err := election.ParseID(string(c.ID)); err != nil {
@@ -548,13 +548,13 @@ func (c Config) checkFounding() error {
 	case c.Observer && !c.Witness && own && len(c.Join) == 0:
 		return config("observer: it does not vote, and each member of the first list of a quorum does: set Config.Join to the members that it follows; a witness votes and never leads")
 	case c.MinMembers != 0 && (own || c.Wire != nil):
-		return config("min-members %d: algorithm %s, or the protocol of Wire, has no such rule; leave it out (a quorum has no leader without a majority)", c.MinMembers, c.Algorithm.Name())
+		return config("Config.MinMembers %d: algorithm %s, or the protocol of Wire, has no such rule; leave it out (a quorum has no leader without a majority)", c.MinMembers, c.Algorithm.Name())
 	case c.MinMembers < 0 || c.MinMembers > election.MaxMembers:
-		return config("min-members %d: give 1 to %d, or leave it out", c.MinMembers, election.MaxMembers)
+		return config("Config.MinMembers %d: give 1 to %d, or leave it out", c.MinMembers, election.MaxMembers)
 	case c.MinMembers > count && len(c.Peers) > 0 && len(c.Join) == 0:
-		return config("min-members %d, and the list has %d: no member would ever lead; lower it, or correct the list", c.MinMembers, count)
+		return config("Config.MinMembers %d, and the list has %d: no member would ever lead; lower it, or correct the list", c.MinMembers, count)
 	case c.Expect < 0 || c.Expect > election.MaxMembers:
-		return config("expect %d members: give 1 to %d, or leave it out", c.Expect, election.MaxMembers)
+		return config("Config.Expect %d: give 1 to %d, or leave it out", c.Expect, election.MaxMembers)
 	case c.Bootstrap && c.Expect > 1:
 		return config("bootstrap founds a cluster at once, and expect %d awaits others first: leave one of them out", c.Expect)
 	case c.Bootstrap && c.Observer:

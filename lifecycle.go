@@ -92,7 +92,7 @@ func (n *Node) prepare(ctx context.Context) error {
 		if datadir.Failed(err) {
 			return fmt.Errorf("listen on %s: %w", n.cfg.Listen, datadir.Remedy(err))
 		}
-		return config("listen on %s: %w: choose another address of this machine, or stop the process that uses this one", n.cfg.Listen, err)
+		return config("Config.Listen %s: %w: choose another address of this machine, or stop the process that uses this one", n.cfg.Listen, err)
 	}
 	if err := n.enroll(ctx, state, listener); err != nil {
 		listener.Close()

@@ -41,7 +41,7 @@ func TestMinMembersThatMakeNoSense(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"no member would ever lead":      func(c *Config) { c.MinMembers = 3 },
 		"give 1 to 4096":                 func(c *Config) { c.MinMembers = -1 },
-		"min-members 5000: give 1 to 40": func(c *Config) { c.MinMembers = 5000 },
+		"Config.MinMembers 5000: give 1 to 40": func(c *Config) { c.MinMembers = 5000 },
 	} {
 		c := valid
 		change(&c)

@@ -161,7 +161,7 @@ func decodeRoster(data []byte, conf *pb.ConfState) (roster, error) {
 			return r, err
 		}
 		if ids[s.ID] || numbers[s.Number] || s.Number >= r.Next {
-			return r, fmt.Errorf("the list of members: %s, number %d, stands twice or is beyond the last number", s.ID, s.Number)
+			return r, fmt.Errorf("the list of members: %s, number %d, is listed twice, or is beyond the last number", s.ID, s.Number)
 		}
 		ids[s.ID], numbers[s.Number] = true, true
 	}

@@ -262,7 +262,7 @@ func (f *metaFlag) Set(pair string) error {
 	if _, twice := (*f)[key]; !ok {
 		return fmt.Errorf("write KEY=VALUE, such as url=http://10.0.0.5:8080")
 	} else if twice {
-		return fmt.Errorf("key %q stands twice: keep one", election.Shown(key))
+		return fmt.Errorf("key %q is given twice: keep one", election.Shown(key))
 	}
 	if *f == nil {
 		*f = metaFlag{}

@@ -156,7 +156,7 @@ type candidacy struct {
 var (
 	errTooMany  = fmt.Errorf("this agent has %d candidacies already: end one, or ask the agent of another member", Max)
 	errQuota    = errors.New("too many candidacies")
-	errReserved = errors.New("the agent itself stands for this election: choose another name")
+	errReserved = errors.New("it is an election of the agent itself: choose another name")
 )
 
 // stand begins a candidacy.

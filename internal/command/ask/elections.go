@@ -283,7 +283,7 @@ batuta jobs has the result. A run is refused while the job runs.`, "runs"},
 		{"pause", "Start no run of a job at its scheduled times", `pause has the scheduled times of a job start no run until batuta jobs resume. They are neither
 made up for nor counted as missed. A run that is under way goes on. The members that have the job in
 their file keep the pause; it ends when all of them have stopped.`, "is paused"},
-		{"resume", "End the pause of a job", "resume ends what batuta jobs pause has begun. The next run is at the next scheduled time.", "is not paused"},
+		{"resume", "End the pause of a job", "resume ends what batuta jobs pause has begun. The next run is at the next scheduled time.", "is resumed"},
 	} {
 		cmd.AddCommand(New(e, &cobra.Command{
 			Use: do.name + " NAME", Short: do.short, Args: cli.Exactly("NAME", "report"),

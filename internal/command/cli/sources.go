@@ -232,7 +232,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	f := cmd.Flags().Lookup(e.name)
 	switch {
 	case e.name == "help" || e.name == "config":
-		return errors.New("cannot stand in the file; give it on the command line")
+		return errors.New("is not read from the file; give it on the command line")
 	case f != nil && isByHand(f):
 		return nil
 	case f == nil && hasFlag(cmd, takers, e.name):
@@ -299,7 +299,7 @@ func readConfig(path string) ([]entry, error) {
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if seen[key.Value] {
-			return nil, fmt.Errorf("%s:%d: %s stands twice; keep one", path, key.Line, key.Value)
+			return nil, fmt.Errorf("%s:%d: %s is given twice; keep one", path, key.Line, key.Value)
 		}
 		seen[key.Value] = true
 		values, err := scalars(value)

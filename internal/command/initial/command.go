@@ -162,7 +162,7 @@ func (p *plan) parseMembers(items []string) error {
 			return cli.Usagef("--members %q: %w", item, err)
 		}
 		if ids[m.id] {
-			return cli.Usagef("--members: the id %s stands twice; give each member its own, as ID=HOST:PORT", m.id)
+			return cli.Usagef("--members: the id %s is given twice; give each member its own, as ID=HOST:PORT", m.id)
 		}
 		if len(p.members) > 0 && p.members[0].id.Kind() != m.id.Kind() {
 			return cli.Usagef("--members: the ids %s and %s are of two kinds; give all of one kind, such as numbers, as ID=HOST:PORT",
@@ -199,7 +199,7 @@ func (p *plan) checkPorts() error {
 	seen := map[string]bool{}
 	for _, m := range p.members {
 		if seen[m.addr] {
-			return cli.Usagef("--members: %s stands twice; give each member a port of its own, as ID=HOST:PORT", m.addr)
+			return cli.Usagef("--members: %s is given twice; give each member a port of its own, as ID=HOST:PORT", m.addr)
 		}
 		seen[m.addr] = true
 	}

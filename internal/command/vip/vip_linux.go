@@ -171,7 +171,7 @@ func (h *holder) keep(ctx context.Context, changes <-chan netlink.LinkUpdate) er
 	if err := h.add(); err != nil {
 		return err
 	}
-	h.Log.Info("has the floating address", "address", h.Addresses, "dev", h.Dev)
+	h.Log.Info("this machine has the floating address", "address", h.Addresses, "dev", h.Dev)
 	for n := 0; ; {
 		select {
 		case <-ctx.Done():
@@ -230,7 +230,7 @@ func (h *holder) remove() (err error) {
 			err = errors.Join(err, fmt.Errorf("remove %s from %s: %w", p, h.Dev, bad))
 		}
 	}
-	h.Log.Info("has the floating address no longer", "address", h.Addresses, "dev", h.Dev)
+	h.Log.Info("this machine has released the floating address", "address", h.Addresses, "dev", h.Dev)
 	return err
 }
 

@@ -117,7 +117,7 @@ func (c Config) Validate() error {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("member list: %w", err))
 		case seen[e.ID]:
-			faults = append(faults, fmt.Errorf("member list: id %s stands twice: give each member its own", e.ID))
+			faults = append(faults, fmt.Errorf("member list: id %s is given twice: give each member its own", e.ID))
 		case e.ID.Kind() != c.Self.ID.Kind():
 			faults = append(faults, fmt.Errorf("member list: id %s is a %v, but this member's id %s is a %v: all ids of a cluster must be of one kind", e.ID, e.ID.Kind(), c.Self.ID, c.Self.ID.Kind()))
 		}

@@ -288,7 +288,7 @@ func TestALiarCannotUseUpTheEpochs(t *testing.T) {
 
 func TestConfigTellsEveryFaultAtOnce(t *testing.T) {
 	_, err := New(Config{Self: rank("1"), Members: members("2", "2", "x"), Timing: Timing{Heartbeat: time.Second}})
-	for _, want := range []string{"no algorithm", "id 2 stands twice", "id x is a name", "heartbeat 1s is not below T"} {
+	for _, want := range []string{"no algorithm", "id 2 is given twice", "id x is a name", "heartbeat 1s is not below T"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

@@ -184,7 +184,7 @@ func names(leaf *x509.Certificate) string {
 		all = append(all, ip.String())
 	}
 	if len(all) == 0 {
-		return "nobody"
+		return "no member"
 	}
 	return strings.Join(all, ", ")
 }

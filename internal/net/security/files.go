@@ -115,7 +115,7 @@ func (o Options) check() error {
 	case o.SecretFile != "" && o.Secrets != nil:
 		return errors.New("SecretFile and Secrets: give one of them")
 	case given != 0 && given != 3:
-		return errors.New("a certificate, its key and the authority's certificate go together: give all three")
+		return errors.New("CertFile, KeyFile and CAFile go together: give all three")
 	case given != 0 && o.TLS != nil:
 		return errors.New("certificate files and a TLS configuration: give one of them")
 	case o.IDTemplate != "" && given == 0 && o.TLS == nil:

@@ -268,7 +268,7 @@ func Runnable(argv []string, line string) error {
 	}
 	shells := []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
 	if what := forShell(line); what != "" && !slices.Contains(shells, path.Base(argv[0])) {
-		return fmt.Errorf("%s is for a shell to read, and none does: write sh -c '…', or put it in single quotes if it is meant as it stands", what)
+		return fmt.Errorf("%s is for a shell to read, and none does: write sh -c '…', or put it in single quotes if it is meant literally", what)
 	}
 	return nil
 }
