@@ -27,6 +27,7 @@ var namedMutants = []wrong{
 	{"named: a seat is not raised above what others have seen", "internal/core/named/claims.go", " && s.top > s.epoch {", " && false {", "test internal/core/named TestEverySeatIsRaisedWhenSidesMeet"},
 	{"named: an earlier leader is shown where no member coordinates", "internal/core/named/learn.go", "	case !m.now.Before(m.until):\n		sees = false\n", "", "test internal/core/named TestWithoutACoordinatorNobodyIsShown"},
 	{"named: takes what is for an earlier process", "internal/core/named/learn.go", "\tif f.Incarnation != 0 && f.Incarnation != m.incarnation {\n", "\tif false {\n", "scenario quorum/testdata/answer_to_an_earlier_process.txt"},
+	{"named: the stamp of an earlier process is echoed", "internal/core/named/core.go", "ev.Kind == election.LinkUp && o != nil &&", "false &&", "test internal/core/named TestAnEarlierProcessConfirmsNothing"},
 	{"named: parts of two lists of assignments make one", "internal/core/named/frame.go", " || f.Version != p.all.Version ||", " ||", "test internal/core/named TestPartsOfTwoListsMakeNone"},
 	{"named: a member leads under an epoch that has ended", "internal/core/named/learn.go", "if e.Epoch <= e.top || ", "if ", "scenario election/bully/testdata/seat_gone_and_reported_late.txt"},
 	{"named: what a member has given up is not reported", "internal/core/named/member.go", "			cl.Done = max(cl.Done, e.Epoch)\n", "			_ = e\n", "scenario election/ring/testdata/chang-roberts/vacant_stays_ended.txt"},

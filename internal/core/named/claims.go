@@ -44,7 +44,7 @@ func (o *office) replaces(p *peer, f *frame) bool {
 // heard records that a member was received. A member that was silent for too long may lead again.
 func (o *office) heard(p *peer, stamp int64) {
 	late := o.now.Sub(p.heard) > o.wait
-	p.stamp, p.heard, p.silent = stamp, o.now, false
+	p.stamp, p.echo, p.heard, p.silent = stamp, stamp, o.now, false
 	if late {
 		o.reconsider(p)
 	}

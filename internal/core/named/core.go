@@ -104,6 +104,9 @@ func (c *Core) wake(now time.Time) {
 func (c *Core) forward(ev *election.Event) {
 	c.started = c.started || ev.Kind == election.Started
 	c.closes = c.closes || ev.Kind == election.Closing
+	if o := c.office; ev.Kind == election.LinkUp && o != nil && o.peers[ev.Peer] != nil {
+		o.peers[ev.Peer].echo = 0 // another process may be connected now: it has a time of its own
+	}
 	actions := c.Core.Step(c.now, *ev)
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {
@@ -274,7 +277,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 			return m // nothing is shared, and nothing was
 		}
 		out := *m
-		out.Shares = &election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
+		out.Shares = &election.Shares{Echo: p.echo, Version: c.version, Digest: c.digest}
 		return &out
 	case m.Kind == election.Ack && same(m.Token, c.view) && to == c.view.Leader.ID:
 		if len(c.campaigns)+len(c.holds)+len(c.names) == 0 {

@@ -42,6 +42,7 @@ type peer struct {
 	over        time.Time // with another process in its place, when all that this one led is over
 	version     uint64    // of its last report
 	stamp       int64     // its last
+	echo        int64     // the same, if it is of the process that is connected; else 0
 	heard       time.Time // when that came
 	fit         bool
 	down        bool

@@ -331,7 +331,7 @@ func (o *office) publish() {
 // addressed has a frame be for the process that has reported. Another process may have its place by now,
 // which has none of what this process led.
 func (p *peer) addressed(f *frame) *frame {
-	f.Echo, f.Incarnation = p.stamp, p.incarnation
+	f.Echo, f.Incarnation = p.echo, p.incarnation
 	return f
 }
 
