@@ -189,6 +189,21 @@ func TestALogIsCompactedAgainThoughNothingWasApplied(t *testing.T) {
 	}
 }
 
+// A log may be due for compaction when a member was sent a snapshot of all that was applied.
+func TestALogIsCompactedAfterASnapshotOfIt(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	c := n.cores["1"]
+	if s, err := (snapshots{c.storage, c.replica}).Snapshot(); err != nil || s.GetMetadata().GetIndex() != c.applied {
+		t.Fatal(s, err)
+	}
+	c.written = keepRecords + 1
+	n.run(time.Second)
+	if c.written > keepRecords || n.halted["1"] != nil {
+		t.Fatalf("%d records are written, and it has ended: %v", c.written, n.halted["1"])
+	}
+}
+
 // A voter that shows a number that is newer than the log here has another number in the log: its
 // vote is not counted, and nothing fails for want of it.
 func TestAVoterOfANewerNumberCountsForNothing(t *testing.T) {

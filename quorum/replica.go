@@ -295,7 +295,7 @@ func (c *replica) shorten() error {
 	if first, _ := c.storage.FirstIndex(); c.applied < first {
 		return nil
 	}
-	if _, err := c.storage.CreateSnapshot(c.applied, c.roster.conf, encode(c.roster)); err != nil {
+	if _, err := (snapshots{c.storage, c}).Snapshot(); err != nil { // a member may have been sent one at this index
 		return err
 	}
 	return c.storage.Compact(c.applied)
