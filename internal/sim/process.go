@@ -235,6 +235,7 @@ func (w *world) perform(p *process, a *election.Action) {
 	case election.Rejoin:
 		w.rejoin(p, a.To)
 	case election.Halt:
+		w.checks.halts(&w.scene, p, a.Err)
 		w.quit(p, a.Err)
 	case election.Append:
 		w.appendLog(p, a)

@@ -35,6 +35,7 @@ type checkers struct {
 	// of algorithms that never have two leaders
 	term  termChecker
 	lease leaseChecker
+	halt  haltChecker
 }
 
 // checks are the checkers of a world and their common history.
@@ -49,7 +50,7 @@ func (c *checks) register() {
 	c.checkers = checkers{
 		restChecker{history: h}, viewChecker{h}, boundChecker{h}, driverChecker{h}, skipChecker{h}, listChecker{h}, namedChecker{history: h},
 		phaseChecker{h}, stalledChecker{h}, vouchChecker{history: h}, lowerChecker{h}, tellChecker{h}, savedChecker{h}, claimChecker{h},
-		termChecker{history: h}, leaseChecker{history: h},
+		termChecker{history: h}, leaseChecker{history: h}, haltChecker{history: h},
 	}
 }
 
@@ -61,6 +62,7 @@ func (c *checks) reset(w *scene) {
 	c.vouch.begin(w)
 	c.term.begin(w)
 	c.lease.begin(w)
+	c.halt.begin(w)
 }
 
 // tick is an event at that time.
@@ -70,6 +72,7 @@ func (c *checks) tick(w *scene, at time.Duration) { c.rest.instant(w, at) }
 func (c *checks) stepped(w *scene, p *process, m *election.Message, actions []election.Action) {
 	if w.quorum {
 		c.lease.stepped(w, p)
+		c.halt.stepped(w, p)
 		return
 	}
 	c.phase.stepped(w, p)
@@ -134,6 +137,13 @@ func (c *checks) ending(w *scene, p *process) {
 func (c *checks) ended(w *scene, p *process, as scenario.Condition) {
 	if w.quorum {
 		c.lease.ends(w, p, as)
+	}
+}
+
+// halts is before p ends because of err.
+func (c *checks) halts(w *scene, p *process, err error) {
+	if w.quorum {
+		c.halt.halts(w, p, err)
 	}
 }
 

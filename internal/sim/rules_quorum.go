@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -148,5 +150,48 @@ func (c *leaseChecker) tells(w *scene, p *process, a *election.Action) {
 		if at > index {
 			c.fail(w, p, invariant.Committed, "it leads as %v knowing the log up to %d, and %d was committed", t, index, at)
 		}
+	}
+}
+
+// haltChecker checks that a member ends itself only for a reason that holds: it was removed, or
+// another disk has claimed its number.
+type haltChecker struct {
+	*history
+	latest uint64                     // the highest index that any member has applied
+	list   []election.Member          // the members then
+	disks  map[uint64]map[uint64]bool // that have claimed each number
+}
+
+func (c *haltChecker) begin(*scene) {
+	c.latest, c.list = 0, nil
+	c.disks = map[uint64]map[uint64]bool{}
+}
+
+// stepped records what the member has applied, and its disk.
+func (c *haltChecker) stepped(_ *scene, p *process) {
+	core := p.machine.(leaseholder)
+	if index, _ := core.Applied(); index > c.latest {
+		c.latest, c.list = index, p.machine.List()
+	}
+	own, _ := p.machine.Entry(p.rank.ID)
+	if own.Number == 0 {
+		return
+	}
+	if c.disks[own.Number] == nil {
+		c.disks[own.Number] = map[uint64]bool{}
+	}
+	c.disks[own.Number][own.Disk] = true
+}
+
+func (c *haltChecker) halts(w *scene, p *process, err error) {
+	own, _ := p.machine.Entry(p.rank.ID)
+	isThis := func(e election.Member) bool { return e.ID == own.ID && e.Number == own.Number }
+	switch {
+	case errors.Is(err, election.ErrRemoved):
+		if own.Number != 0 && slices.ContainsFunc(c.list, isThis) {
+			c.fail(w, p, invariant.Halts, "it is a member, and ends: %v", err)
+		}
+	case len(c.disks[own.Number]) < 2:
+		c.fail(w, p, invariant.Halts, "no other disk has claimed its number, and it ends: %v", err)
 	}
 }

@@ -91,6 +91,8 @@ var ofQuorum = []rule{
 		Why: "A store that fences by the epoch mistakes the later of two leaders for the earlier."},
 	{Name: invariant.Committed, Where: "soak of quorum", Mutant: "quorum: leads before it knows what was committed",
 		Why: "A change of the members that is lost allows two majorities without a common member."},
+	{Name: invariant.Halts, Where: "soak of quorum", Mutant: "quorum: the disk of an earlier number ends its replacement",
+		Why: "A member that ends without need is one voter fewer, until a user replaces it."},
 }
 
 var ofNamed = []rule{

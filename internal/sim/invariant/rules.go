@@ -66,6 +66,7 @@ const (
 	OneLease     = "no two leases are in force at one time"
 	OneEpochOnly = "an epoch names one leadership, and the next has a higher one"
 	Committed    = "what was committed is never lost"
+	Halts        = "a member ends itself only if it was removed, or if another disk has claimed its number"
 )
 
 // Named elections: which member leads a name, and how names are shared out.
