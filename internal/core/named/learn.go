@@ -97,9 +97,9 @@ func (m *member) learnAll(seats []Seat) {
 // learn applies an assignment.
 func (m *member) learn(s Seat) {
 	h := m.holds[s.Name]
-	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != m.self || s.Epoch != h.epoch || s.Gone) {
+	if h != nil && h.seat == s.Seat && (s.Leader != m.self || s.Epoch != h.epoch || s.Gone) {
 		m.lose(s.Name, h, election.CauseSuperseded)
-		m.touch(s.Name) // the coordinator learns of a higher epoch
+		m.touch(s.Name) // the coordinator learns of a higher epoch, or of work that still runs
 	}
 	k := s.key()
 	if s.Gone {
