@@ -75,6 +75,22 @@ func TestTheDeadDoNotWin(t *testing.T) {
 	}
 }
 
+// A member that counted as down before the round, and is on its list, has added itself since. It
+// wins, though the link between it and the initiator is down.
+func TestAMemberOnTheListIsNotDead(t *testing.T) {
+	m := newStepped(t, "ring", "1")
+	m.down("3")
+	sent, _ := m.down("4")
+	if len(sent) != 1 || sent[0].Kind != election.Election {
+		t.Fatalf("its leader is down, and it sends %v, want an ELECTION", sent)
+	}
+	list := ranks("1", "2", "3")
+	sent, _ = m.hears("2", election.Message{Kind: election.Election, Round: sent[0].Round, Hops: election.MaxMembers - 2, Ring: list})
+	if len(sent) != 1 || sent[0].Kind != election.Coordinator || !slices.Equal(sent[0].Ring, list) {
+		t.Errorf("3 counted as down before the round and is on the list: 1 sends %+v, want a COORDINATOR with the ring 1, 2, 3", sent)
+	}
+}
+
 // No single message raises the rounds beyond all use.
 func TestAbsurdRoundsAreNotBelieved(t *testing.T) {
 	for _, algorithm := range algorithms {
