@@ -54,11 +54,10 @@ func (l *List) join(round election.Round, out election.Actions) {
 	}
 }
 
-// withOwn returns the list with this member as it ranks now, if it is a candidate. A list that has
-// passed an earlier process of this member has its earlier rank.
+// withOwn returns the list with this member as it ranks now, if it is a candidate. The list does not
+// have it yet: in the order of the ids, no message passes a member for the second time.
 func withOwn(list []election.Rank, out election.Actions) []election.Rank {
 	list = slices.Clone(list) // a message is never changed after it was sent
-	list = slices.DeleteFunc(list, func(r election.Rank) bool { return r.ID == out.Self().ID })
 	if out.Eligible(out.Self().ID) {
 		list = append(list, out.Self())
 	}
