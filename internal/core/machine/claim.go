@@ -29,9 +29,6 @@ func (p *poll) polls(since time.Time) { p.polledAt = since }
 // begins reports whether an election, or the heir, may go on with ev: no member's work is in its way.
 func (m *elector) begins(ev election.Event) bool {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	if begins && m.tooFew() {
-		m.reviewed(election.IneligibleFew) // for a moment, too: it is a candidate again when that has passed
-	}
 	return !(begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()))
 }
 

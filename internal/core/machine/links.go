@@ -195,11 +195,15 @@ const (
 
 // connections is what this member has to remember of connections from further processes.
 type connections struct {
-	removedSince  time.Time // since when members have refused this member as removed; zero: they have not
-	removedAt     time.Time // when a member last did
-	replacing     bool      // a member's new process answers, and nothing of it has been received yet
-	claimDeferred bool      // we would have claimed just then
+	removedSince  time.Time   // since when members have refused this member as removed; zero: they have not
+	removedAt     time.Time   // when a member last did
+	answering     election.ID // a member of which a new process answers, while the old process is found down
+	replacing     bool        // a member's new process answers, and nothing of it has been received yet
+	claimDeferred bool        // we would have claimed just then
 }
+
+// answersAs notes of which member a new process answers; None: it has been received.
+func (c *connections) answersAs(id election.ID) { c.answering = id }
 
 // Admit returns nil if a connection on which a process presents itself as
 // peer may stay open, or why it must be refused ([election.ErrNotMember], [election.ErrJoining],

@@ -320,6 +320,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 			return // a late message of a dead process
 		}
 		if old != 0 {
+			m.answersAs(rank.ID)
 			m.replaced(i)
 		}
 		m.members[i].incarnation = incarnation
@@ -340,6 +341,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	peer.pingers, peer.wants = nil, nil
 	pending := peer.Pending
 	m.hear(i)
+	m.answersAs(election.None)
 	if peer.Comes.After(m.now) {
 		peer.Pending = pending // what goes with our own dial is still on its way
 	}

@@ -89,3 +89,26 @@ func TestALeaderThatIsReceivedIsUp(t *testing.T) {
 		t.Errorf("4, which leads, is %s, want %s", got, StateUp)
 	}
 }
+
+// While a member's old process is found down, as a new process answers, there is no member fewer: this
+// member reports in no message that it is no candidate, because a lower member would claim at once.
+func TestANewProcessIsNoMemberFewer(t *testing.T) {
+	m := newMachine(t, "3", func(c *Config) { c.MinMembers = 5 })
+	m.Step(start, Event{Kind: Started})
+	for _, id := range []ID{"1", "2", "4", "5"} {
+		m.Step(start, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
+	}
+	sent := 0
+	for _, a := range m.Step(start, Event{Kind: LinkUp, Rank: Rank{Priority: 3, ID: "5"}, Incarnation: 2}) {
+		if a.Kind != Send {
+			continue
+		}
+		sent++
+		if a.Message.Eligibility != Eligible {
+			t.Errorf("it reports to %s that it is %q", a.To, a.Message.Eligibility)
+		}
+	}
+	if sent == 0 {
+		t.Error("it sends nothing, so this shows nothing")
+	}
+}
