@@ -151,7 +151,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	}
 	var may bool // also with rights on columns only
 	err := e.pool.QueryRow(ctx, `SELECT has_any_column_privilege('batuta_elections', 'INSERT') AND has_any_column_privilege('batuta_elections', 'UPDATE')
-		AND has_sequence_privilege('batuta_epochs', 'USAGE')`).Scan(&may)
+		AND has_sequence_privilege('batuta_epochs', 'USAGE, UPDATE')`).Scan(&may)
 	if err == nil && !may {
 		return engines.Denied("PostgreSQL would refuse a claim; " + needs)
 	}

@@ -169,9 +169,14 @@ func TestRights(t *testing.T) {
 	refused("app", needs)
 	do("GRANT SELECT, INSERT, UPDATE ON batuta_elections TO app")
 	refused("app", needs)
-	do("GRANT USAGE ON batuta_epochs TO app")
-	if err := postgres.New(as("app"), "rights").Check(t.Context()); err != nil {
-		t.Error(err)
+	for _, right := range []string{"UPDATE", "USAGE"} { // nextval needs one of these
+		do("GRANT " + right + " ON SEQUENCE batuta_epochs TO app")
+		if err := postgres.New(as("app"), "rights").Check(t.Context()); err != nil {
+			t.Errorf("with %s: %v", right, err)
+		}
+		if right == "UPDATE" {
+			do("REVOKE UPDATE ON SEQUENCE batuta_epochs FROM app")
+		}
 	}
 	enginetest.Leads(t, batuta.Token{}, start(t, as("app"), "rights", engines.Config{ID: "1", StandAlways: true}))
 }
