@@ -39,8 +39,8 @@ func TestMinMembersThatMakeNoSense(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"no member would ever lead":      func(c *Config) { c.MinMembers = 3 },
-		"give 1 to 4096":                 func(c *Config) { c.MinMembers = -1 },
+		"no member would ever lead":            func(c *Config) { c.MinMembers = 3 },
+		"give 1 to 4096":                       func(c *Config) { c.MinMembers = -1 },
 		"Config.MinMembers 5000: give 1 to 40": func(c *Config) { c.MinMembers = 5000 },
 	} {
 		c := valid
