@@ -93,11 +93,11 @@ func TestAFixedListLeadsAlone(t *testing.T) {
 
 func TestFoundingThatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"-1 members: give 1 to": {Expect: -1},
-		"give 1 to 4096":        {Expect: 5000},
-		"leave one of them out": {Expect: 2, Bootstrap: true},
-		"founds nothing":        {Observer: true, Bootstrap: true},
-		"the list has 2":        {ID: "1", Expect: 3, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}, {ID: "2", Addr: "127.0.0.1:7402"}}},
+		"Config.Expect -1: give 1 to": {Expect: -1},
+		"give 1 to 4096":              {Expect: 5000},
+		"leave one of them out":       {Expect: 2, Bootstrap: true},
+		"founds nothing":              {Observer: true, Bootstrap: true},
+		"the list has 2":              {ID: "1", Expect: 3, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:7400"}, {ID: "2", Addr: "127.0.0.1:7402"}}},
 	} {
 		c.Algorithm = bully.New()
 		if err := c.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {

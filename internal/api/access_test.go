@@ -77,7 +77,7 @@ func TestATokenStandsForItsElections(t *testing.T) {
 		{standToken, "POST", "/v1/campaign", "", 403},
 		{standToken, "PUT", "/v1/health", `{"healthy":false}`, 403},
 		{standToken, "POST", "/v1/jobs/x/run", "", 403},
-		{standToken, "POST", "/v1/elections/../campaign", "", 403},
+		{standToken, "POST", "/v1/elections/../campaign", "", 404},
 		{standToken, "POST", "/v1/elections/%2e%2e/campaign", "", 404},
 		{readToken, "PUT", "/v1/elections/billing-eu/candidacy", `{"ttl":"1m"}`, 403},
 		{"", "PUT", "/v1/elections/billing-eu/candidacy", `{"ttl":"1m"}`, 401},
