@@ -296,7 +296,10 @@ func (e *Election) transferred(ctx context.Context, id ID) error {
 			}
 		}
 	}
-	return cmp.Or(ctx.Err(), context.Cause(within), e.node.ended(ctx))
+	if err := cmp.Or(ctx.Err(), context.Cause(within)); err != nil {
+		return err
+	}
+	return e.node.ended(ctx)
 }
 
 // askEach repeats a request to each coordinator that follows the first of views, until one refuses it. A
@@ -309,6 +312,9 @@ func (e *Election) askEach(ctx context.Context, views iter.Seq2[View, error], r 
 			case <-time.After(2*t.Bears() + t.Heartbeat):
 			case <-ctx.Done():
 				return nil
+			}
+			if e.node.Leader().Token != v.Token {
+				continue // a view that follows has the next coordinator
 			}
 			if err := e.askAgain(ctx, r); err != nil {
 				return err

@@ -536,6 +536,45 @@ func TestATransferSurvivesItsCoordinator(t *testing.T) {
 	}
 }
 
+// The next coordinator may fail too, just before it is asked: the one after that does not know the candidates yet.
+func TestATransferSurvivesTwoCoordinators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 5)
+		c.Latency(func() time.Duration { return 20 * time.Millisecond })
+		c.StartAll()
+		c.Agree("5")
+		for _, id := range []batuta.ID{"1", "2"} {
+			go c.Node(id).Election("jobs").Lead(t.Context(), func(ctx context.Context, _ batuta.Leadership) error {
+				<-ctx.Done()
+				return nil
+			})
+			time.Sleep(time.Second)
+		}
+		done := make(chan error, 1)
+		go func() { done <- c.Node("3").Election("jobs").Transfer(t.Context(), "2") }()
+		time.Sleep(10 * time.Millisecond)
+		c.Cut("5", "1")
+		time.Sleep(35 * time.Millisecond)
+		c.Kill("5")
+		for range 3000 {
+			if c.Node("3").Leader().Token.Leader.ID == "4" {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(1210 * time.Millisecond)
+		c.Kill("4")
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Transfer does not return")
+		}
+	})
+}
+
 // An election has the seats that its candidates ask for. A seat that has ended is not listed, or it would count as leaderless.
 func TestSeatsThatEndAreNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
