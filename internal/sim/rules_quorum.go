@@ -174,7 +174,7 @@ func (c *haltChecker) stepped(_ *scene, p *process) {
 		c.latest, c.list = index, p.machine.List()
 	}
 	own, _ := p.machine.Entry(p.rank.ID)
-	if own.Number == 0 {
+	if own.Number == 0 || own.Disk == 0 {
 		return
 	}
 	if c.disks[own.Number] == nil {
