@@ -218,13 +218,14 @@ func (m *elector) pollTimedOut() {
 	}
 }
 
-// polled reports whether this member goes on to claim. If a candidate was found it leaves that to
-// the contest.
+// polled reports whether this member goes on to claim. If a candidate was found, or a rival came
+// meanwhile, it leaves that to the contest.
 func (m *elector) polled() bool {
 	stands := false
 	for i := range m.members {
 		peer := &m.members[i]
-		if i > m.me && !peer.polled && m.eligible(peer) && !peer.saidAt.Before(m.polledAt) {
+		answered, came := !peer.polled && !peer.saidAt.Before(m.polledAt), !peer.gaveTurn && !peer.rivalAt.Before(m.polledAt)
+		if i > m.me && m.eligible(peer) && (answered || came) {
 			stands = true
 			peer.takesTurn()
 		}
