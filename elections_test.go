@@ -501,6 +501,18 @@ func TestATransferThatHasFailedBeforeItsCallerGoesOn(t *testing.T) {
 	})
 }
 
+// leadInTurn makes members candidates of the election jobs, one after the other, until the test ends.
+func leadInTurn(t *testing.T, c *batutatest.Cluster, ids ...batuta.ID) {
+	t.Helper()
+	for _, id := range ids {
+		go c.Node(id).Election("jobs").Lead(t.Context(), func(ctx context.Context, _ batuta.Leadership) error {
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(time.Second)
+	}
+}
+
 // A coordinator may fail after its answer and before the leader receives its request: the next coordinator is
 // asked for the transfer.
 func TestATransferSurvivesItsCoordinator(t *testing.T) {
@@ -511,13 +523,7 @@ func TestATransferSurvivesItsCoordinator(t *testing.T) {
 				c.Latency(func() time.Duration { return 20 * time.Millisecond })
 				c.StartAll()
 				c.Agree("4")
-				for _, id := range []batuta.ID{"1", "2"} {
-					go c.Node(id).Election("jobs").Lead(t.Context(), func(ctx context.Context, _ batuta.Leadership) error {
-						<-ctx.Done()
-						return nil
-					})
-					time.Sleep(time.Second)
-				}
+				leadInTurn(t, c, "1", "2")
 				done := make(chan error, 1)
 				go func() {
 					ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
@@ -543,13 +549,7 @@ func TestATransferSurvivesTwoCoordinators(t *testing.T) {
 		c.Latency(func() time.Duration { return 20 * time.Millisecond })
 		c.StartAll()
 		c.Agree("5")
-		for _, id := range []batuta.ID{"1", "2"} {
-			go c.Node(id).Election("jobs").Lead(t.Context(), func(ctx context.Context, _ batuta.Leadership) error {
-				<-ctx.Done()
-				return nil
-			})
-			time.Sleep(time.Second)
-		}
+		leadInTurn(t, c, "1", "2")
 		done := make(chan error, 1)
 		go func() { done <- c.Node("3").Election("jobs").Transfer(t.Context(), "2") }()
 		time.Sleep(10 * time.Millisecond)
