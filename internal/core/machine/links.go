@@ -197,8 +197,8 @@ const (
 type connections struct {
 	removedSince  time.Time   // since when members have refused this member as removed; zero: they have not
 	removedAt     time.Time   // when a member last did
-	answering     election.ID // a member of which a new process answers, while the old process is found down
-	replacing     bool        // a member's new process answers, and nothing of it has been received yet
+	answering     election.ID // a member of which a new process answers, and has not been received yet
+	replacing     bool        // this member has no leader, and finds the old process of such a member down
 	claimDeferred bool        // we would have claimed just then
 }
 

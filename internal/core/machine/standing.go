@@ -51,13 +51,14 @@ func (m *stance) tooFew() bool {
 		led = m.detector.SilentAt().Add(-m.cfg.Timing.Bears())
 	}
 	m.others(func(_ int, peer *member) {
-		if need <= 1 || peer.down && peer.ID != m.answering && !m.tenure.Leading() {
+		if peer.ID == m.answering {
+			need--
+			return
+		}
+		if need <= 1 || peer.down && !m.tenure.Leading() {
 			return
 		}
 		at := peer.heard
-		if peer.ID == m.answering {
-			at = m.now
-		}
 		if peer.state != election.StateDown { // as the leader reports it
 			at = later(at, led)
 		}
