@@ -21,19 +21,26 @@ import (
 func (l *lan) netlinks(n int) (machines []*netlink.Handle) {
 	l.t.Helper()
 	for i := 1; i <= n; i++ {
-		space, err := netns.GetFromName(l.prefix + strconv.Itoa(i))
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		defer space.Close()
-		h, err := netlink.NewHandleAt(space)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		h := l.netlink(strconv.Itoa(i))
 		l.t.Cleanup(h.Close)
 		machines = append(machines, h)
 	}
 	return machines
+}
+
+// netlink is what asks the kernel about a namespace. The caller closes it.
+func (l *lan) netlink(name string) *netlink.Handle {
+	l.t.Helper()
+	space, err := netns.GetFromName(l.prefix + name)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer space.Close()
+	h, err := netlink.NewHandleAt(space)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return h
 }
 
 // neverTwo watches that no two machines of n have the address at one moment. What it gives ends
@@ -106,15 +113,7 @@ func (l *lan) watchRemovals() *removals {
 	l.t.Helper()
 	const name = "removals"
 	l.space(name)
-	space, err := netns.GetFromName(l.prefix + name)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer space.Close()
-	h, err := netlink.NewHandleAt(space)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	h := l.netlink(name)
 	lo, err := h.LinkByName("lo")
 	if err != nil {
 		l.t.Fatal(err)
