@@ -133,24 +133,27 @@ func (c *Core) caught() {
 	}
 }
 
-// apply applies a committed entry to the list of members.
+// apply applies a committed entry to the list of members. Raft may take a snapshot while it applies
+// a change: the roster and the index are still those of the entry before.
 func (c *Core) apply(e *pb.Entry) {
-	defer func() { c.applied = e.GetIndex() }() // only then does a snapshot contain it
+	var change pb.ConfChangeV2
+	var conf *pb.ConfState
+	if e.GetType() != pb.EntryNormal {
+		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+			c.halt(err)
+			return
+		}
+		conf = c.node.ApplyConfChange(&change)
+	}
 	c.roster.link(e.GetTerm(), e.GetData())
+	c.applied = e.GetIndex()
 	if e.GetTerm() == c.leader.term {
 		c.settled = true
 	}
-	if e.GetType() == pb.EntryNormal {
-		return
+	if conf != nil {
+		c.roster.Changed = e.GetIndex()
+		c.reconfigure(&change, conf)
 	}
-	var change pb.ConfChangeV2
-	if err := proto.Unmarshal(e.GetData(), &change); err != nil {
-		c.halt(err)
-		return
-	}
-	conf := c.node.ApplyConfChange(&change)
-	c.roster.Changed = e.GetIndex()
-	c.reconfigure(&change, conf)
 }
 
 // compact replaces everything that has been applied by a single snapshot.

@@ -121,6 +121,9 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	if c.disk.Unusable() && slices.Contains(answeredFromDisk, want) {
 		return // its answers would queue for the disk, with a new answer for each retry
 	}
+	if want == pb.MsgSnap && c.busy() { // raft takes over its members before those that are being written
+		return // the leader sends it again
+	}
 	switch want {
 	case pb.MsgVote, pb.MsgPreVote:
 		c.vote(p, msg)

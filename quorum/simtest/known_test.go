@@ -26,7 +26,6 @@ type knownFailure struct {
 var knownFailures = []knownFailure{
 	{"bully_healthy_under_a_leader", invariant.Overlap, "a member that was no candidate is one again under a leader that another member did not follow"},
 	{"quorum_joins_and_is_not_led", invariant.Converges, "a member that left, and joins again, receives nothing of the leader"},
-	{"quorum_joint_after_a_crash", invariant.Halts, "raft takes a snapshot of a later configuration while a change of the members is written, and refuses that change"},
 	{"ring_leader_removed_by_a_leader", invariant.Takeover, "a leader of one side removes the leader of the other, and the other side elects its next"},
 }
 
