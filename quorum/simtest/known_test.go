@@ -25,7 +25,6 @@ type knownFailure struct {
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
 	{"bully_healthy_under_a_leader", invariant.Overlap, "a member that was no candidate is one again under a leader that another member did not follow"},
-	{"quorum_joins_and_is_not_led", invariant.Converges, "a member that left, and joins again, receives nothing of the leader"},
 	{"ring_leader_removed_by_a_leader", invariant.Takeover, "a leader of one side removes the leader of the other, and the other side elects its next"},
 }
 
