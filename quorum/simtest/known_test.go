@@ -23,10 +23,7 @@ type knownFailure struct {
 
 // knownFailures are all of them. Each scenario states what should happen; a fix takes it
 // off this list and moves it to the scenarios that must pass.
-var knownFailures = []knownFailure{
-	{"bully_healthy_under_a_leader", invariant.Overlap, "a member that was no candidate is one again under a leader that another member did not follow"},
-	{"ring_leader_removed_by_a_leader", invariant.Takeover, "a leader of one side removes the leader of the other, and the other side elects its next"},
-}
+var knownFailures = []knownFailure{}
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
 // more: then the scenario leaves the list.

@@ -102,6 +102,9 @@ func (m *watcher) markUp(i int) {
 func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
+	if !wasDown && m.tenure.Leaderless() && m.eligible(peer) {
+		m.contestBegins() // it may have led meanwhile
+	}
 	peer.down = true
 	peer.resets()
 	if certain {

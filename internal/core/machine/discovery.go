@@ -217,9 +217,10 @@ func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
 // name a leader.
 func (m *stance) undecided() bool { return m.tenure.Leaderless() && m.mode == idle }
 
-// anotherMayLead reports whether a leader that ends may have given way to one that is not known here.
+// anotherMayLead reports whether a leader that ends may have given way to one that is not known here, or
+// was removed by one.
 func (m *claimant) anotherMayLead(msg *election.Message) bool {
-	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
+	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch || EndOf(msg) == election.CauseRemoved
 	return another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector
 }
 
