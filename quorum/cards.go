@@ -150,8 +150,8 @@ func (c *cards) departs() error {
 
 // showCard sends this member's card to a peer.
 func (c *cards) showCard(p *peer) {
-	if c.node == nil || p.guest && p.number == 0 {
-		return
+	if c.node == nil || c.fresh || p.guest && p.number == 0 {
+		return // the cards of a disk that has no number yet follow its first write
 	}
 	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number), To: p.number}
 	if slices.Contains(c.noted, p.number) {

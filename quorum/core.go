@@ -170,8 +170,8 @@ func (c *Core) start(ev election.Event) {
 	c.sign()
 	c.patience = c.now.Add(c.me.Promise)
 	if c.fresh {
-		c.fresh = false
 		c.write(c.all(), true, func() {
+			c.fresh = false
 			if c.me.Settled {
 				c.release(election.CauseSilent)
 			}

@@ -285,3 +285,47 @@ func TestCardsAreNotAnsweredWithoutEnd(t *testing.T) {
 		})
 	}
 }
+
+// A member whose log is being compacted shows its card to a member that connects: without it, one that has
+// met another disk under its id ignores it for as long as the connection lasts.
+func TestACardIsShownDuringACompaction(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	one, two := n.cores["1"], n.cores["2"]
+	n.step("2", election.Event{Kind: election.Received, Message: &election.Message{Kind: kindCard, From: "1", To: "2", Election: "default",
+		Data: encode(card{Number: one.me.Number, Disk: one.me.Disk + 1})}})
+	if !two.peer("1").barred {
+		t.Fatal("a process with another disk is not ignored")
+	}
+	n.step("1", election.Event{Kind: election.LinkDown, Peer: "2"})
+	n.step("2", election.Event{Kind: election.LinkDown, Peer: "1"})
+	n.hangs = "1"
+	one.out = nil
+	one.compact()
+	n.settle()
+	n.hangs = election.None
+	n.step("1", election.Event{Kind: election.Saved})
+	n.settle()
+	if two.peer("1").barred {
+		t.Error("member 2 ignores member 1, which has its disk")
+	}
+}
+
+// A member of the first start shows no card before its disk has its number: it would have another disk after a
+// loss of power, and the members that noted the first would ignore it.
+func TestNoCardNamesADiskThatIsNotWritten(t *testing.T) {
+	n := newNetwork(t)
+	n.ids = ids("1,2,3")
+	n.hangs = "1"
+	n.start("1", n.ids...)
+	n.heard = func(m election.Message) {
+		if m.Kind == kindCard && m.From == "1" {
+			t.Errorf("member 1 shows its card to %s, and has written nothing", m.To)
+		}
+	}
+	for range 2 { // the first is noted, and the second answered
+		n.step("1", election.Event{Kind: election.LinkUp, Rank: election.Rank{ID: "2"}, Incarnation: 1})
+		n.step("1", election.Event{Kind: election.Received, Message: &election.Message{Kind: kindCard, From: "2", To: "1", Election: "default",
+			Data: encode(card{Number: 2, Disk: 72})}})
+	}
+}

@@ -204,9 +204,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 		return // it shows its card first
 	}
 	c.observe(p, election.StateUp)
-	if !c.fresh && !(c.replace && c.busy()) {
-		c.showCard(p)
-	}
+	c.showCard(p)
 	c.greetMeta(p)
 	if c.serves() {
 		c.sendBeats()

@@ -107,4 +107,6 @@ var quorumMutants = []wrong{
 	{"quorum: another list at a restart is taken", "quorum/replica.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 	{"quorum: a snapshot comes before the changes that are being written", "quorum/messages.go", "if want == pb.MsgSnap && c.busy() {", "if false {", "scenario quorum/testdata/snapshot_during_a_write.txt: a member ends itself only if it was removed, or if another disk has claimed its number"},
 	{"quorum: a card for an earlier number of a member is not answered", "quorum/cards.go", "(its.Yours == 0 || its.toAnother(c.me.Number)) &&", "its.Yours == 0 &&", "scenario quorum/testdata/renumbered_before_the_start.txt: once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"},
+	{"quorum: no card is shown during a compaction", "quorum/messages.go", "\tc.showCard(p)\n\tc.greetMeta", "\tif !c.busy() {\n\t\tc.showCard(p)\n\t}\n\tc.greetMeta", "scenario quorum/testdata/connects_during_a_compaction.txt"},
+	{"quorum: a card names a disk that is not written yet", "quorum/cards.go", "c.node == nil || c.fresh ||", "c.node == nil ||", "test quorum TestNoCardNamesADiskThatIsNotWritten"},
 }
