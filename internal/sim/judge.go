@@ -178,10 +178,10 @@ func (w *judge) astray(a, b *process) bool {
 func (w *judge) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		switch {
-		case q == p || q.machine == nil || !w.has(p, q) || q.machine.Knows(p.rank.ID) || !w.astray(p, q):
+		case q == p || q.machine == nil || !w.has(p, q) || !w.astray(p, q):
 			return false
 		case q.condition == scenario.Alive && w.reach(p, q):
-			return !q.joins()
+			return !q.joins() && !q.machine.Knows(p.rank.ID)
 		}
 		return p.machine.Standing() == election.IneligibleRefused
 	})

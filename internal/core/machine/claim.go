@@ -20,8 +20,12 @@ type claimant struct {
 // poll asks those that may claim, too, whether they are candidates.
 type poll struct {
 	contestAt time.Time // what members reported before is old: the contest has begun since
+	diedAt    time.Time // when a candidate was last found down: it may have led, and others have become candidates
 	polledAt  time.Time // when we began to ask higher members whether they are candidates; zero: we do not
 }
+
+// candidateDied notes that a candidate was found down: it may have led meanwhile.
+func (p *poll) candidateDied(at time.Time) { p.diedAt = at }
 
 // polls notes since when higher members are asked; zero: they are not.
 func (p *poll) polls(since time.Time) { p.polledAt = since }
@@ -166,12 +170,13 @@ func (m *elector) asksBeforehand() bool {
 }
 
 // pollsHigher asks the higher members that make a claim unsafe by their last report. A member that was
-// no candidate, as it reported before this election or while it still asked for a leader, may be
-// about to claim, too. So may a candidate that was received since, or outranks this member since, and has
-// not reported that it takes the election over, and a resigned member that is the next candidate: a round
-// of a ring goes past it when it has yet to find the leadership lost. No further member is waited for, and
-// none gets a second turn before it becomes a rival again, nor more than maxTurns: a program with a different
-// idea of rank may be a candidate and never take over, and so may a member with a check that often changes.
+// no candidate, as it reported before this election, before a candidate died, or while it still asked for
+// a leader, may be about to claim, too. So may a candidate that was received since, or outranks this member
+// since, and has not reported that it takes the election over, and a resigned member that is the next
+// candidate: a round of a ring goes past it when it has yet to find the leadership lost. No further member
+// is waited for, and none gets a second turn before it becomes a rival again, nor more than maxTurns: a
+// program with a different idea of rank may be a candidate and never take over, and so may a member with a
+// check that often changes.
 func (m *claimant) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -179,7 +184,7 @@ func (m *claimant) pollsHigher() bool {
 	asks := m.polling()
 	for i := len(m.members) - 1; i > m.me; i-- {
 		peer := &m.members[i]
-		unsafe := peer.saidAt.Before(m.contestAt) || peer.eligibility == election.IneligibleUnfounded
+		unsafe := peer.early || peer.saidAt.Before(later(m.contestAt, m.diedAt)) || peer.eligibility == election.IneligibleUnfounded
 		if m.eligible(peer) {
 			unsafe = !peer.gaveTurn && (peer.saidAt.After(m.contestAt) || !peer.rivalAt.IsZero() && !peer.rivalAt.Before(m.contestAt) || peer.eligibility == election.StandsNext)
 		}

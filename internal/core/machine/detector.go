@@ -102,8 +102,8 @@ func (m *watcher) markUp(i int) {
 func (m *watcher) markDown(i int, cause election.Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
-	if !wasDown && m.tenure.Leaderless() && m.eligible(peer) {
-		m.contestBegins() // it may have led meanwhile
+	if m.eligible(peer) {
+		m.candidateDied(m.now)
 	}
 	peer.down = true
 	peer.resets()

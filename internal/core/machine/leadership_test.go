@@ -226,6 +226,29 @@ func TestAClaimBehindAPollRestsOnWhatIsNew(t *testing.T) {
 	}
 }
 
+// An acknowledgement that arrives during an election may have set out before it. The member is asked.
+func TestAnAcknowledgementIsNoReportOfTheElection(t *testing.T) {
+	for kind, asked := range map[MessageKind]bool{Ack: true, Ping: false} {
+		m := follow(t, "2")
+		for _, id := range []ID{"3", "4"} {
+			m.Step(start, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
+		}
+		m.Step(start, from("3", Message{Kind: Ping, Eligibility: IneligibleUnhealthy}))
+		at := start.Add(time.Millisecond)
+		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+		if got := kinds(m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "election>4") {
+			t.Fatalf("5 has crashed, and 2 does %q, want an election with 4", got)
+		}
+		at = at.Add(time.Millisecond)
+		m.Step(at, from("3", Message{Kind: kind, Eligibility: IneligibleUnhealthy}))
+		m.Step(at, from("4", Message{Kind: Ping, Eligibility: IneligibleUnhealthy}))
+		got := kinds(m.Step(at, Event{Kind: Campaign}))
+		if slices.Contains(got, "query>3") != asked || slices.Contains(got, "save") == asked {
+			t.Errorf("3 reports that it is unhealthy with %v: 2 does %q, want 3 asked: %v", kind, got, asked)
+		}
+	}
+}
+
 // A higher member that is a candidate again while a claim is being saved takes over, once; it may
 // say so in the very moment in which the claim begins.
 func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {

@@ -20,6 +20,7 @@ type member struct {
 	mayFollow   bool                 // up when this member claimed its leadership, and not lost since: it may come to acknowledge that
 	eligibility election.Eligibility // why it is no candidate, as it last reported
 	saidAt      time.Time            // when it reported that itself; acknowledgements of a follower do not count
+	early       bool                 // it has reported that in an acknowledgement, which may have set out before the contest
 	stated      statement            // which of its statements that is
 	polled      bool                 // it is asked whether that still holds
 	deaf        bool                 // it has not answered that in time, nor was it received since
@@ -219,12 +220,13 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 	if may && (peer.eligibility != msg.Eligibility || msg.Kind == election.Probe) {
 		peer.becomesRival(now)
 	}
+	late := msg.Kind == election.Ack || msg.Kind == election.Members || msg.Kind == election.GetMembers // it may have set out before the contest, or the question
+	peer.early = late && (peer.early || peer.eligibility != msg.Eligibility)
 	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {
 		peer.eligibility = msg.Eligibility
 		r.statesChanged()
 	}
 	peer.leads, peer.draining = msg.Leads, msg.Draining && !r.noDetector
-	late := msg.Kind == election.Ack || msg.Kind == election.Members || msg.Kind == election.GetMembers // it may have set out before the contest, or the question
 	peer.polled, peer.deaf = peer.polled && late, false
 	if !late || peer.leads || peer.draining || peer.saidAt.IsZero() {
 		peer.saidAt = now

@@ -43,12 +43,13 @@ func (m *stance) tooFew() bool {
 	if need <= 1 || m.cfg.NoDetector || m.tenure.Leading() && m.now.Sub(m.tenure.BegunAt()) <= within {
 		return false
 	}
-	if within += 2 * m.cfg.Timing.TMax; m.tenure.Leading() || m.stood == election.IneligibleFew {
-		within = m.cfg.Timing.Bears()
+	bears := m.cfg.Timing.Bears()
+	if within = max(within+2*m.cfg.Timing.TMax, bears); m.tenure.Leading() || m.stood == election.IneligibleFew {
+		within = bears
 	}
 	led := time.Time{}
 	if leader, listed := m.index[m.tenure.Held().Leader.ID]; listed && m.members[leader].eligibility != election.IneligibleFew {
-		led = m.detector.SilentAt().Add(-m.cfg.Timing.Bears())
+		led = m.detector.SilentAt().Add(-bears)
 	}
 	m.others(func(_ int, peer *member) {
 		if peer.ID == m.answering {
