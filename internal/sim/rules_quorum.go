@@ -187,6 +187,7 @@ func (c *haltChecker) halts(w *scene, p *process, err error) {
 	own, _ := p.machine.Entry(p.rank.ID)
 	isThis := func(e election.Member) bool { return e.ID == own.ID && e.Number == own.Number }
 	switch {
+	case own.Departure == election.Removed: // according to its own log
 	case errors.Is(err, election.ErrRemoved):
 		if own.Number != 0 && slices.ContainsFunc(c.list, isThis) {
 			c.fail(w, p, invariant.Halts, "it is a member, and ends: %v", err)
