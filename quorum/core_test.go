@@ -93,6 +93,25 @@ func TestTheFirstListStillFitsWhenMembersHaveGone(t *testing.T) {
 	}
 }
 
+// A change that an earlier process of a member has on disk as committed is no event of the next: its list has it
+// from the start.
+func TestARestartAnnouncesNoEarlierChange(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	n.step("1", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
+	n.settle()
+	n.run(3 * time.Second)
+	core, err := New().NewCore(configured("2", ids("1,2,3"), n.disks["2"]))
+	if err != nil || !core.(*Core).Knows("4") {
+		t.Fatalf("%v; member 4 is on its disk, and not on its list", err)
+	}
+	for _, a := range core.Step(n.now, election.Event{Kind: election.Started}) {
+		if a.Kind == election.Notify {
+			t.Errorf("it announces that %s is %s", a.Member, a.Status)
+		}
+	}
+}
+
 func ids(list string) (ids []election.ID) {
 	for _, id := range strings.Split(list, ",") {
 		ids = append(ids, election.ID(id))

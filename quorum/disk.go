@@ -9,7 +9,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // write starts a write of records, and calls then once they are on disk.
@@ -129,30 +128,22 @@ func (c *Core) stepRaft(m *pb.Message) (ok bool) {
 // raft panic nevertheless, only this member ends.
 func (c *Core) caught() {
 	if r := recover(); r != nil {
-		c.halt(fmt.Errorf("raft cannot go on with its log: %v: remove this member, and add it again with an empty data directory", r))
+		c.halt(stuck(r))
 	}
 }
 
-// apply applies a committed entry to the list of members. Raft may take a snapshot while it applies
-// a change: the roster and the index are still those of the entry before.
+// apply applies a committed entry.
 func (c *Core) apply(e *pb.Entry) {
-	var change pb.ConfChangeV2
-	var conf *pb.ConfState
-	if e.GetType() != pb.EntryNormal {
-		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
-			c.halt(err)
-			return
-		}
-		conf = c.node.ApplyConfChange(&change)
+	changed, err := c.take(e)
+	if err != nil {
+		c.halt(err)
+		return
 	}
-	c.roster.link(e.GetTerm(), e.GetData())
-	c.applied = e.GetIndex()
 	if e.GetTerm() == c.leader.term {
 		c.settled = true
 	}
-	if conf != nil {
-		c.roster.Changed = e.GetIndex()
-		c.reconfigure(&change, conf)
+	if changed {
+		c.reconfigured()
 	}
 }
 
@@ -166,12 +157,8 @@ func (c *Core) compact() {
 	c.write(c.all(), true, nil)
 }
 
-// reconfigure applies a change of the configuration to the roster.
-func (c *Core) reconfigure(cc *pb.ConfChangeV2, conf *pb.ConfState) {
-	if err := c.roster.change(cc, conf); err != nil {
-		c.halt(err)
-		return
-	}
+// reconfigured handles a change of the members that has been applied to the roster.
+func (c *Core) reconfigured() {
 	if c.term() != 0 || c.unsure && !c.recasts(c.roster.Changed) {
 		c.unsure = false
 		c.warnEven()

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
@@ -191,8 +192,10 @@ func (c *replica) found() error {
 
 // open creates raft's node from the contents of the storage.
 func (c *replica) open() (err error) {
-	c.node, err = newNode(c.me.Number, snapshots{c.storage, c}, c.applied)
-	return err
+	if c.node, err = newNode(c.me.Number, snapshots{c.storage, c}, c.applied); err != nil {
+		return err
+	}
+	return c.replay()
 }
 
 func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode, error) {
@@ -268,6 +271,50 @@ func (c *replica) removed() bool {
 	return c.node != nil && len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil
 }
 
+// take applies a committed entry to the roster. Raft may take a snapshot while it applies a change:
+// the roster and the index are still those of the entry before.
+func (c *replica) take(e *pb.Entry) (changed bool, err error) {
+	var change pb.ConfChangeV2
+	var conf *pb.ConfState
+	if e.GetType() != pb.EntryNormal {
+		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+			return false, err
+		}
+		conf = c.node.ApplyConfChange(&change)
+	}
+	c.roster.link(e.GetTerm(), e.GetData())
+	c.applied = e.GetIndex()
+	if conf == nil {
+		return false, nil
+	}
+	c.roster.Changed = e.GetIndex()
+	return true, c.roster.change(&change, conf)
+}
+
+// replay applies what is committed according to the disk. No part of that happens to this process.
+func (c *replica) replay() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = stuck(r)
+		}
+	}()
+	for c.node.HasReady() {
+		ready := c.node.Ready()
+		for _, e := range ready.CommittedEntries {
+			if _, err := c.take(e); err != nil {
+				return err
+			}
+		}
+		c.node.Advance(ready)
+	}
+	return nil
+}
+
+// stuck is the error of a member for which raft has panicked with r.
+func stuck(r any) error {
+	return fmt.Errorf("raft cannot go on with its log: %v: remove this member, and add it again with an empty data directory", r)
+}
+
 // takeSnapshot takes the place of the log and of the list of members.
 func (c *replica) takeSnapshot(s *pb.Snapshot) error {
 	if err := c.storage.ApplySnapshot(s); err != nil {
@@ -319,10 +366,10 @@ func (c *replica) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
 	return wait, early
 }
 
-// forgetful reports whether entries contain a change of the members that is not committed according
-// to the disk. A member that applied it and lost it in a restart would count the old majority.
+// forgetful reports whether entries contain a change of the members: that it is committed has to be on
+// disk first. A member that applied it and lost it in a restart would count the old majority.
 func (c *replica) forgetful(committed []*pb.Entry) bool {
-	return slices.ContainsFunc(committed, func(e *pb.Entry) bool { return e.GetType() != pb.EntryNormal && e.GetIndex() > c.safe })
+	return slices.ContainsFunc(committed, func(e *pb.Entry) bool { return e.GetType() != pb.EntryNormal })
 }
 
 func (c *replica) recordsOf(ready raft.Ready) (records [][]byte) {

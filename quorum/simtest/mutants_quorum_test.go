@@ -52,7 +52,7 @@ var quorumMutants = []wrong{
 	{"quorum: every heartbeat is answered by raft too", "quorum/follower.go", "if known := st.GetTerm() == b.term", "if known := false && st.GetTerm() == b.term", "test quorum TestAMemberKeepsNoAnswersForADiskThatHangs"},
 	{"quorum: a lease outlasts the promises", "quorum/quorum.go", "\treturn t - time.Duration(float64(t)*a.drift) - margin(t)", "\treturn 2 * t", "test quorum/simtest TestEveryOrderOfAQuorum"},
 	{"quorum: forgets in a restart which members vote", "quorum/disk.go", " && !c.forgetful(ready.CommittedEntries) {", " {", "scenario quorum/testdata/grown_power_cut.txt"},
-	{"quorum: writes again what is on disk", "quorum/replica.go", " && e.GetIndex() > c.safe })", " })", "scenario quorum/testdata/slow_disk_knows.txt"},
+	{"quorum: announces the changes of earlier processes", "quorum/replica.go", "\treturn c.replay()\n", "\treturn nil\n", "test quorum TestARestartAnnouncesNoEarlierChange"},
 	{"quorum: keeps to itself how far the log is committed", "quorum/core.go", "\t\tc.tellCommitted(c.Standing())\n", "", "scenario quorum/testdata/observer_knows.txt"},
 	{"quorum: reports how far the log is committed before it is on disk", "quorum/peers.go", "\tindex := c.applied ", "\tindex := c.status().GetCommit() ", "test quorum TestWhatIsToldOfTheLogIsOnDisk"},
 	{"quorum: takes another's report for an entry that it does not have", "quorum/messages.go", "err != nil || term != v[1] {", "err != nil || term == 0 {", "test quorum TestWhatIsCommittedIsTakenOfTheSameEntryAlone"},
