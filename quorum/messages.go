@@ -140,7 +140,9 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		if c.status().RaftState == raft.StatePreCandidate { // it asks already, and raft would ignore the message
 			c.followAgain(p, msg.GetTerm(), 0)
 		}
-		c.stepRaft(msg)
+		if c.stepRaft(msg); !c.standsInRaft() {
+			c.askLater()
+		}
 	default:
 		if (want == pb.MsgVoteResp || want == pb.MsgPreVoteResp) && !msg.GetReject() {
 			p.granted = msg.GetTerm()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 )
@@ -82,9 +84,24 @@ func (c *voter) campaign() {
 	if !c.patience.IsZero() || c.serves() || !c.eligible() && !c.interim {
 		return
 	}
-	c.campaignAt = c.contestEnds()
-	c.note("asks", election.None, election.Token{Epoch: c.status().GetTerm() + 1}, "it knows no leader")
+	next := election.Token{Epoch: c.status().GetTerm() + 1}
 	_ = c.node.Campaign() // it refuses a member that cannot lead, which eligible has checked
+	if !c.standsInRaft() {
+		c.askLater()
+		return
+	}
+	c.campaignAt = c.contestEnds()
+	c.note("asks", election.None, next, "it knows no leader")
+}
+
+// standsInRaft reports whether raft asks for votes. It refuses to while a committed change of the members
+// is being written, and does not ask afterwards.
+func (c *voter) standsInRaft() bool { return c.status().RaftState != raft.StateFollower }
+
+// askLater makes this member ask for votes after raft has refused to; the highest-ranked asks first.
+func (c *voter) askLater() {
+	c.campaignAt = c.now.Add(c.t / 20)
+	c.askAfter(c.t / 20)
 }
 
 // goneBack warns that the leader's commit index is beyond this member's log: this disk had more.

@@ -109,4 +109,6 @@ var quorumMutants = []wrong{
 	{"quorum: a card for an earlier number of a member is not answered", "quorum/cards.go", "(its.Yours == 0 || its.toAnother(c.me.Number)) &&", "its.Yours == 0 &&", "scenario quorum/testdata/renumbered_before_the_start.txt: once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"},
 	{"quorum: no card is shown during a compaction", "quorum/messages.go", "\tc.showCard(p)\n\tc.greetMeta", "\tif !c.busy() {\n\t\tc.showCard(p)\n\t}\n\tc.greetMeta", "scenario quorum/testdata/connects_during_a_compaction.txt"},
 	{"quorum: a card names a disk that is not written yet", "quorum/cards.go", "c.node == nil || c.fresh ||", "c.node == nil ||", "test quorum TestNoCardNamesADiskThatIsNotWritten"},
+	{"quorum: a successor that writes a change does not ask afterwards", "quorum/messages.go", "if c.stepRaft(msg); !c.standsInRaft() {", "if c.stepRaft(msg); false {", "scenario quorum/testdata/successor_writes_a_change.txt"},
+	{"quorum: a candidate that raft refuses waits as for votes", "quorum/voter.go", "\tif !c.standsInRaft() {\n", "\tif false {\n", "scenario quorum/testdata/all_write_a_change.txt"},
 }
