@@ -17,6 +17,10 @@ import (
 // kindCard identifies a member's disk to its peers.
 const kindCard election.MessageKind = "card"
 
+// mostAnswers bounds the cards that answer a member's over one connection while its disk is being noted: it
+// answers as well while it notes this member's.
+const mostAnswers = 4
+
 // card is the first message on a connection between members.
 type card struct {
 	Number uint64        `cbor:"1,keyasint"`
@@ -73,7 +77,8 @@ func (c *cards) cardFrom(p *peer, m *election.Message) error {
 		}
 		c.bar(p, fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID))
 		return nil
-	case (its.Yours == 0 || its.toAnother(c.me.Number)) && !(slices.Contains(c.noted, p.number) && c.disk.Unusable()): // else its answer waits
+	case (its.Yours == 0 || its.toAnother(c.me.Number)) && !(slices.Contains(c.noted, p.number) && p.answers >= mostAnswers): // else its answer waits
+		p.answers++
 		c.showCard(p)
 	}
 	p.barred = false

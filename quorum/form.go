@@ -13,7 +13,8 @@ import (
 // Times are relative to now. Anything older than T is a passed deadline, an ended lease or a silent
 // link, and its exact age does not matter. It leaves out the comparison of clocks; the states
 // announced to watchers, which decide nothing; the state of a leader while this member is none, for
-// raft resets it with each term; and the answers to its last request for votes (see Awaits).
+// raft resets it with each term; the answers to its last request for votes (see Awaits); and the number of
+// cards that it has answered.
 func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	for _, r := range c.all() {
 		b = append(b, r...)

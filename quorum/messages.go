@@ -201,7 +201,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	p.rank, p.incarnation = rank, incarnation
 	c.rerank()
 	p.link, p.mute, p.dialing, p.down, p.redial = true, true, false, false, time.Time{}
-	p.heard, p.asked = c.now, time.Time{}
+	p.heard, p.asked, p.answers = c.now, time.Time{}, 0
 	if p.guest {
 		return // it shows its card first
 	}

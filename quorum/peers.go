@@ -40,6 +40,7 @@ type peer struct {
 	state   election.MemberState
 	aside   election.Eligibility
 	barred  bool                  // its messages are ignored: it has a different disk
+	answers int                   // cards shown over this link because it asked
 	noted   bool                  // it has noted this member's disk
 	pullAt  time.Time             // when its metadata may be requested again
 	pace    pace                  // of its clock
