@@ -11,7 +11,7 @@
 // that serves to order leaderships, and is no fence.
 //
 // A candidate needs the verbs get, create, update and watch on the Lease; without watch it
-// looks twice between two renewals.
+// looks twice between two renewals. [Engine.Check] finds a refusal beforehand, by a dry run.
 package kubernetes
 
 import (
@@ -80,7 +80,7 @@ func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 		return engines.Record{Version: missing}, nil
 	}
 	if err != nil {
-		return engines.Record{}, err
+		return engines.Record{}, e.explain(err)
 	}
 	e.keep(lease)
 	return e.record(lease)
@@ -182,7 +182,7 @@ func (e *Engine) at(ctx context.Context, version string) (*coordination.Lease, e
 	if apierrors.IsNotFound(err) || err == nil && lease.ResourceVersion != version {
 		return nil, engines.ErrTaken
 	}
-	return lease, err
+	return lease, e.explain(err)
 }
 
 // Claim implements [engines.Engine]. A Lease that is missing is created first, without a holder: a
@@ -192,7 +192,7 @@ func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.
 	var err error
 	if seen.Version == missing {
 		lease, err = e.leases.Create(ctx, &coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: e.name}}, meta.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
+		if err = e.explain(err); apierrors.IsAlreadyExists(err) {
 			err = engines.ErrTaken
 		}
 	} else {
@@ -236,7 +236,7 @@ func (e *Engine) put(ctx context.Context, lease *coordination.Lease, mine engine
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return engines.Record{}, engines.ErrTaken
 	case err != nil:
-		return engines.Record{}, err
+		return engines.Record{}, e.explain(err)
 	}
 	e.keep(put)
 	mine.Version = put.ResourceVersion
@@ -277,7 +277,7 @@ func (e *Engine) change(ctx context.Context, mine engines.Record, f func(*coordi
 			return engines.Record{}, engines.ErrTaken
 		}
 		if err != nil {
-			return engines.Record{}, err
+			return engines.Record{}, e.explain(err)
 		}
 		if epoch, ours := ownEpoch(lease); !ours || epoch != mine.Epoch || lease.Annotations[annotationProcess] != mine.Process || holder(lease) != string(mine.ID) {
 			return engines.Record{}, engines.ErrTaken
@@ -289,6 +289,40 @@ func (e *Engine) change(ctx context.Context, mine engines.Record, f func(*coordi
 		}
 		mine.Version = "" // read it again
 	}
+}
+
+// Check gives an error that wraps [engines.ErrDenied] when Kubernetes would refuse a candidate's calls, and the client's error
+// when it does not answer. It changes nothing. The right to create the Lease counts only while it is missing.
+func (e *Engine) Check(ctx context.Context) error {
+	seen, err := e.Look(ctx)
+	if err != nil {
+		return err
+	}
+	dry := []string{meta.DryRunAll}
+	lease := &coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: e.name}}
+	if seen.Version == missing {
+		_, err = e.leases.Create(ctx, lease, meta.CreateOptions{DryRun: dry})
+	} else {
+		lease, err = e.at(ctx, seen.Version)
+	}
+	if err == nil {
+		_, err = e.leases.Update(ctx, lease, meta.UpdateOptions{DryRun: dry})
+	}
+	if errors.Is(err, engines.ErrTaken) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // a different candidate has changed the Lease meanwhile
+	}
+	return e.explain(err)
+}
+
+// explain finds what Kubernetes refuses.
+func (e *Engine) explain(err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return engines.Denied("Kubernetes refuses the credentials, %.300q", err)
+	case apierrors.IsForbidden(err):
+		return engines.Denied("Kubernetes refuses access, %.300q: a candidate needs the verbs get, create, update and watch on Lease %s", err, e.name)
+	}
+	return err
 }
 
 // Close implements [engines.Engine].

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -199,5 +200,50 @@ func TestDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		enginetest.Refuses(t, kubernetes.New(s.Leases(t, s.Addr), name), "Lease "+name)
+	}
+}
+
+// A client without credentials or rights receives which ones a candidate needs, from a check and from a call. A check writes
+// nothing.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeKubernetes(t)
+	refused := func(token, name, reason string) {
+		t.Helper()
+		e := kubernetes.New(s.As(token).Leases(t, s.Addr), name)
+		seen, err := e.Look(t.Context())
+		if err == nil {
+			_, err = e.Claim(t.Context(), seen, engines.Record{ID: "1", Process: "p", Lasts: long})
+		}
+		for _, err := range []error{e.Check(t.Context()), err} {
+			if !errors.Is(err, engines.ErrDenied) || !strings.Contains(err.Error(), reason) {
+				t.Errorf("token %s, Lease %s: %v; want a refusal with %q", token, name, err, reason)
+			}
+		}
+	}
+	full := func(name string) *kubernetes.Engine { return kubernetes.New(s.Leases(t, s.Addr), name) }
+	allowed := func(name string) {
+		t.Helper()
+		if err := full(name).Check(t.Context()); err != nil {
+			t.Errorf("Lease %s: %v", name, err)
+		}
+	}
+	allowed("held") // it is missing
+	if seen, err := full("held").Look(t.Context()); err != nil || seen.Version != "missing" {
+		t.Errorf("after a check the Lease is %+v, %v", seen, err)
+	}
+	e := start(t, s, s.Addr, "held", engines.Config{ID: "us", StandAlways: true, Lease: long})
+	token := sees(t, e, "us", batuta.Token{})
+	allowed("held")
+	const needs = "a candidate needs the verbs get, create, update and watch"
+	for _, name := range []string{"held", "none"} {
+		refused("unknown", name, "Kubernetes refuses the credentials")
+		refused(enginetest.Stranger, name, needs)
+		if s.CA == "" {
+			refused(enginetest.Reader, name, needs)
+		}
+	}
+	if now := e.Leader().Token; now != token {
+		t.Errorf("%s leads, and %s before the checks", now, token)
 	}
 }

@@ -251,5 +251,6 @@ func (f *engineFlags) openKubernetes() (engines.Engine, error) {
 	if err != nil {
 		return nil, cli.Usagef("--kubernetes: %w", err)
 	}
-	return kubernetes.New(client.Leases(f.kubernetes), f.election), nil
+	nothing := func() error { return nil }
+	return held{kubernetes.New(client.Leases(f.kubernetes), f.election), nothing, "--kubernetes " + f.kubernetes, nil}, nil
 }

@@ -125,6 +125,26 @@ func TestNatsRefuses(t *testing.T) {
 	enginetest.Leads(t, first, e)
 }
 
+// Users of Kubernetes without credentials or rights get one sentence. One that may read can ask for the leader.
+func TestKubernetesRefuses(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeKubernetes(t)
+	flags := func(token string) []string {
+		return []string{"--kubernetes", "default", "--kubeconfig", s.As(token).Kubeconfig(t, s.Addr)}
+	}
+	enginetest.Leads(t, batuta.Token{}, candidateOf(t, engineFlags{kubernetes: "default", kubeconfig: flags("")[3]}))
+	const needs = "a candidate needs the verbs get, create, update and watch on Lease default"
+	refused(t, "--kubernetes default: Kubernetes refuses the credentials", all, flags("unknown")...)
+	refused(t, needs, all, flags(enginetest.Stranger)...)
+	if s.CA != "" {
+		return // there is no reader
+	}
+	refused(t, needs, candidacy, flags(enginetest.Reader)...)
+	if code, said := ask(append([]string{"leader"}, flags(enginetest.Reader)...)...); code != cli.Done {
+		t.Errorf("leader, of a user that may read, ends with %d: %s", code, said)
+	}
+}
+
 // Users of Redis that lack the password or a permission get one sentence. The password of the file is read again.
 func TestRedisRefuses(t *testing.T) {
 	t.Parallel()

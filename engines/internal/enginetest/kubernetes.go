@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -27,8 +28,12 @@ import (
 //	GOWORK=off go -C engines/internal/kubetest build -o /tmp/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 const RealKubernetes = "BATUTA_TEST_KUBERNETES"
 
-// token is the token that the API server accepts.
-const token = "batuta-test"
+// Tokens that the API server accepts: of a user that may do all, of one that may read, and of one that may do nothing.
+const (
+	token    = "batuta-test"
+	Reader   = "batuta-reader" // not on Kubernetes' own server
+	Stranger = "batuta-stranger"
+)
 
 // Kubernetes is an API server that keeps Leases: Kubernetes' own, on a real etcd, if [RealKubernetes]
 // names it, else a server that follows the documentation of that API.
@@ -36,6 +41,8 @@ type Kubernetes struct {
 	Addr string               // HOST:PORT
 	CA   string               // certificates that it is verified by; "": it is not Kubernetes' own
 	Fail func() (mend func()) // stops all answers
+
+	token string // "": of the user that may do all
 }
 
 // ServeKubernetes starts an API server.
@@ -54,7 +61,7 @@ func serveKubeAPIServer(t testing.TB, program string) *Kubernetes {
 	dir := t.TempDir()
 	key, tokens := filepath.Join(dir, "accounts.pem"), filepath.Join(dir, "tokens.csv")
 	writeKey(t, key)
-	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"+Stranger+",stranger,stranger\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	port := strconv.Itoa(Ports(t, 1)[0])
@@ -99,6 +106,13 @@ func writeKey(t testing.TB, file string) {
 	}
 }
 
+// As gives the same server for a client with that token.
+func (k *Kubernetes) As(token string) *Kubernetes {
+	as := *k
+	as.token = token
+	return &as
+}
+
 // Leases is a client of its own, of a server that is reached at addr.
 func (k *Kubernetes) Leases(t testing.TB, addr string) leases.LeaseInterface {
 	t.Helper()
@@ -123,7 +137,7 @@ func (k *Kubernetes) Client(t testing.TB, addr string) *leases.CoordinationV1Cli
 // Kubeconfig writes a kubeconfig file for the API server at addr.
 func (k *Kubernetes) Kubeconfig(t testing.TB, addr string) string {
 	t.Helper()
-	cluster, user := &api.Cluster{Server: "https://" + addr, InsecureSkipTLSVerify: true}, &api.AuthInfo{Token: token}
+	cluster, user := &api.Cluster{Server: "https://" + addr, InsecureSkipTLSVerify: true}, &api.AuthInfo{Token: cmp.Or(k.token, token)}
 	config := api.Config{Clusters: map[string]*api.Cluster{"test": cluster}, AuthInfos: map[string]*api.AuthInfo{"test": user},
 		Contexts: map[string]*api.Context{"test": {Cluster: "test", AuthInfo: "test"}}, CurrentContext: "test"}
 	file := filepath.Join(t.TempDir(), fmt.Sprintf("kubeconfig-%s", strings.ReplaceAll(addr, ":", "-")))

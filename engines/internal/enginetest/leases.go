@@ -41,6 +41,27 @@ func (s *leaseServer) lease(name string) *coordination.Lease {
 	return s.leases[name].DeepCopy()
 }
 
+// verbs are what the user of each token may do.
+var verbs = map[string]string{token: "get watch create update", Reader: "get watch", Stranger: ""}
+
+// admits refuses a request of a user that may not do it.
+func (s *leaseServer) admits(w http.ResponseWriter, r *http.Request) bool {
+	may, known := verbs[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update"}[r.Method]
+	if r.URL.Query().Get("watch") != "" {
+		verb = "watch"
+	}
+	switch {
+	case !known:
+		refuse(w, http.StatusUnauthorized, meta.StatusReasonUnauthorized)
+	case !strings.Contains(may, verb):
+		refuse(w, http.StatusForbidden, meta.StatusReasonForbidden)
+	default:
+		return true
+	}
+	return false
+}
+
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 func (s *leaseServer) serve(w http.ResponseWriter, r *http.Request) {
@@ -51,6 +72,7 @@ func (s *leaseServer) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case down:
 		s.hang(r)
+	case !s.admits(w, r):
 	case !strings.HasPrefix(r.URL.Path, leasesPath):
 		refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
@@ -64,7 +86,7 @@ func (s *leaseServer) serve(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, meta.StatusReason("BadRequest: "+err.Error()))
 			return
 		}
-		s.put(w, lease, r.Method == http.MethodPost)
+		s.put(w, lease, r.Method == http.MethodPost, r.URL.Query().Get("dryRun") == meta.DryRunAll)
 	default:
 		refuse(w, http.StatusMethodNotAllowed, meta.StatusReasonMethodNotAllowed)
 	}
@@ -78,7 +100,7 @@ func (s *leaseServer) get(w http.ResponseWriter, name string) {
 	refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
 }
 
-func (s *leaseServer) put(w http.ResponseWriter, lease *coordination.Lease, create bool) {
+func (s *leaseServer) put(w http.ResponseWriter, lease *coordination.Lease, create, dry bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.leases[lease.Name]
@@ -91,6 +113,9 @@ func (s *leaseServer) put(w http.ResponseWriter, lease *coordination.Lease, crea
 		return
 	case !create && lease.ResourceVersion != "" && lease.ResourceVersion != now.ResourceVersion:
 		refuse(w, http.StatusConflict, meta.StatusReasonConflict)
+		return
+	case dry:
+		answer(w, http.StatusOK, lease)
 		return
 	}
 	s.number++
