@@ -234,53 +234,6 @@ func TestAPartitionHealsWithoutDuplicates(t *testing.T) {
 	})
 }
 
-// TestASurplusSuperPeerThatIsItsOwnRegistrarGoes has the number wanted fall by the death of just
-// that node whose place as the surplus token's registrar its holder inherits.
-func TestASurplusSuperPeerThatIsItsOwnRegistrarGoes(t *testing.T) {
-	base := superpeer.Config{Fraction: 0.25, Method: rules.Random} // tokens stay where they are
-	inVirtualTime(t, 5, base, func(c *crowd) {
-		calm := func() { c.Helper(); c.within(120, "settle", func() error { return c.settled(nil) }) }
-		calm()
-		holder := -1
-		for i, m := range c.members {
-			if s := m.Status(); s.Token != nil && *s.Token == 1 {
-				holder = i
-			}
-		}
-		base.Join = []string{superpeertest.Address(holder)}
-		behind := func(host int) uint64 { // the token's key, on the ring
-			return (rules.Mix(uint64(host)+1) | 1) - new(rules.Config).TokenKey(1, 0)
-		}
-		next := 1000
-		fresh := func(before bool) int { // a host that is not there yet
-			for next++; behind(next) < behind(holder) != before; next++ {
-			}
-			return next
-		}
-		for i := range 5 {
-			if behind(i) < behind(holder) {
-				c.join(fresh(false), base)
-				calm()
-				c.kill(i)
-				calm()
-			}
-		}
-		registrar := fresh(true)
-		c.join(registrar, base)
-		calm() // six want two super peers
-		for i, m := range c.members {
-			if !m.IsSuperPeer() && i != registrar {
-				c.kill(i)
-				break
-			}
-		}
-		calm() // five too
-		c.kill(registrar)
-		took := c.within(60, "be exact with four", func() error { return c.settled(nil) })
-		c.Logf("one super peer of four after %d rounds", took)
-	})
-}
-
 func TestWatchTellsHomesAndClients(t *testing.T) {
 	inVirtualTime(t, 6, superpeer.Config{Fraction: 0.2}, func(c *crowd) {
 		type seen struct{ supers, homes, came, went int }

@@ -2,6 +2,7 @@ package superpeer
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -167,6 +168,29 @@ func (v *village) logsAgree(t *testing.T, open int) {
 		if begun, ended := l.count("the number of super peers is wrong"), l.count("is right again"); begun != ended+open || begun == 0 {
 			t.Errorf("node %d has logged %d times that the number is wrong and %d times that it is right again, want %d more", i, begun, ended, open)
 		}
+	}
+}
+
+// TestASurplusSuperPeerThatIsItsOwnRegistrarGoes has the number wanted fall by the death of just that node whose place
+// as the surplus token's registrar its holder takes. Nodes draw their numbers: villages are tried until one has that node.
+func TestASurplusSuperPeerThatIsItsOwnRegistrarGoes(t *testing.T) {
+	for found := false; !found && !t.Failed(); {
+		inVillage(t, 5, 0.25, func(t *testing.T, v *village) {
+			behind := func(m *Member) uint64 { return uint64(m.peers.self) - new(rules.Config).TokenKey(1, 0) }
+			slices.SortFunc(v.members, func(a, b *Member) int { return cmp.Compare(behind(a), behind(b)) })
+			registrar, next := v.members[0], v.members[1].Status()
+			if found = !registrar.IsSuperPeer() && next.Token != nil && *next.Token == 1; !found {
+				return
+			}
+			registrar.Kill()
+			v.members = v.members[1:]
+			if !v.within(time.Minute, func(m *Member) bool {
+				s := m.Status()
+				return s.Wanted == 1 && s.Live == 1 && (s.SuperPeer || s.Home != nil)
+			}) || len(v.supers()) != 1 {
+				t.Errorf("%d super peers of four nodes, want 1: %v", len(v.supers()), v.shares())
+			}
+		})
 	}
 }
 
