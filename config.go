@@ -309,7 +309,7 @@ func (c Config) checkMembers() (faults []error) {
 			continue
 		}
 		if m.ID != c.ID && everywhere(m.Address) {
-			fault("address %q of member %s is every address of a machine: give the one where that member is reached", m.Address, m.ID)
+			faults = append(faults, everyAddress(m.Address, m.ID))
 			continue
 		}
 		if other, taken := addresses[plainAddress(m.Address)]; taken {
@@ -585,6 +585,11 @@ func everywhere(addr string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// everyAddress is the error of such an address on the list.
+func everyAddress(addr string, id ID) error {
+	return config("address %q of member %s is every address of a machine: give the one where that member is reached", addr, id)
 }
 
 // elsewhere reports that two addresses are plainly different: their ports differ, or their

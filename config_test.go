@@ -135,6 +135,8 @@ func TestAnArgumentThatIsNone(t *testing.T) {
 			"an address":         n.AddMember(t.Context(), Peer{ID: "2"}),
 			"another kind of id": n.AddMember(t.Context(), Peer{ID: "two", Addr: "10.0.0.2:7400"}),
 			"its own id":         n.AddMember(t.Context(), Peer{ID: "1", Addr: "10.0.0.2:7400"}),
+			"every address":      n.AddMember(t.Context(), Peer{ID: "2", Addr: "0.0.0.0:7400"}),
+			"its own address":    n.AddMember(t.Context(), Peer{ID: "2", Addr: c.members[0].Addr}),
 			"metadata":           n.SetMeta(t.Context(), map[string]string{"": ""}),
 			"more metadata":      n.MergeMeta(t.Context(), map[string]string{"": "x"}),
 			"a length":           n.Pause(t.Context(), -1),

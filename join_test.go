@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -709,4 +710,30 @@ func TestCallsTakeAnIDInAnyForm(t *testing.T) {
 	if err := n.Election(n.Leader().Election).StepDown(t.Context(), decomposed); err != nil {
 		t.Error(err)
 	}
+}
+
+// Two members with one address are refused, as in a configuration; a removed member's is free.
+func TestAnAddedMemberHasAnAddressOfItsOwn(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		c.startAll()
+		c.agree("2")
+		n, other := c.nodes["2"], c.members[0].Addr
+		for _, addr := range []string{other, strings.Replace(other, "127.0.0.1", "localhost", 1), strings.Replace(other, "127.0.0.1", "[::ffff:127.0.0.1]", 1)} {
+			err := n.AddMember(t.Context(), Peer{ID: "3", Addr: addr})
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "members 1 and 3 would have one address") {
+				t.Errorf("%s: got %v", addr, err)
+			}
+		}
+		c.lists("1", "2")
+		if err := n.RemoveMember(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.AddMember(t.Context(), Peer{ID: "3", Addr: other}); err != nil {
+			t.Errorf("the address of a removed member: %v", err)
+		}
+		if err := n.AddMember(t.Context(), c.members[0]); !errors.Is(err, ErrConfig) {
+			t.Errorf("a removed member returns to an address that is in use: %v", err)
+		}
+	})
 }

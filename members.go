@@ -25,9 +25,9 @@ var (
 // AddMember puts a member on the list, also a removed member; each member
 // receives it. A member that joins by itself need not be added. Of a member that is
 // known it changes the address, and the priority unless p.Priority is 0: then what
-// is known stays, and [Node.SetPriority] sets 0. It returns when this member has it
-// on its list, with what is wrong with p, with [ErrFull], with [ErrRemoved] if it was removed
-// itself, ctx's error, or [ErrClosed].
+// is known stays, and [Node.SetPriority] sets 0. It refuses the address of another member.
+// It returns when this member has it on its list, with what is wrong with p, with [ErrFull],
+// with [ErrRemoved] if it was removed itself, ctx's error, or [ErrClosed].
 func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	id, err := parseID(p.ID)
 	switch {
@@ -41,6 +41,9 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	if err := election.CheckAddress(p.Addr); err != nil {
 		return config("address %q of member %s: %w", p.Addr, id, err)
 	}
+	if everywhere(p.Addr) {
+		return everyAddress(p.Addr, id)
+	}
 	p.ID = id
 	e := p.member()
 	if err := n.try(ctx, func() error {
@@ -51,12 +54,25 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 		if refused != nil {
 			return fmt.Errorf("add member %s: %w", id, refused)
 		}
+		if there := n.at(p.Addr); len(there) > 0 && !slices.Contains(there, id) {
+			return config("members %s and %s would have one address %s: give each its own, or remove member %[1]s first", there[0], id, p.Addr)
+		}
 		n.emit(election.Event{Kind: election.MemberAdded, Member: e, On: e.Priority != 0})
 		return nil
 	}); err != nil {
 		return err
 	}
 	return n.awaitChange(ctx, id, func() bool { return n.machine.Knows(id) && (p.Priority == 0 || n.ranks(id, p.Priority)) })
+}
+
+// at returns the members on the list that have the address.
+func (g *ground) at(addr string) (ids []ID) {
+	for _, m := range g.machine.Members() {
+		if m.State != election.StateRemoved && plainAddress(m.Address) == plainAddress(addr) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // SetPriority sets what a member ranks by, at every member and at its own process,

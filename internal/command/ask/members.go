@@ -97,7 +97,8 @@ func newMembersAddCommand(e cli.Env) *cobra.Command {
 A member that joins by itself (batuta agent --join) need not be added; one that was
 removed must be.
 
-If the member is on the list already, its address changes. With --priority its rank changes
+If the member is on the list already, its address changes. The address of another member
+on the list is refused: remove that member first. With --priority its rank changes
 at once, until its agent starts with a --priority of its own. Without it the rank stays.`,
 		Example: "  batuta members add 4=10.0.0.4:7400 --agent 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
