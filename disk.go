@@ -28,8 +28,8 @@ type Store interface {
 // for the user to fix.
 type dataDir struct{ *statefile.Dir }
 
-func openDataDir(name string, log *slog.Logger) (Store, error) {
-	dir, err := statefile.Open(name, log)
+func openDataDir(name, cluster string, log *slog.Logger) (Store, error) {
+	dir, err := statefile.Open(name, cluster, log)
 	if err != nil {
 		return nil, config("%w", err)
 	}
@@ -71,7 +71,7 @@ func (s *saver) load() (state election.State, err error) {
 	s.saved = make(chan error, 1) // a saver never waits for the loop
 	s.store = s.cfg.Store
 	if s.store == nil && s.cfg.DataDir != "" {
-		if s.store, err = openDataDir(s.cfg.DataDir, s.cfg.Logger); err != nil {
+		if s.store, err = openDataDir(s.cfg.DataDir, s.cfg.Cluster, s.cfg.Logger); err != nil {
 			return state, err
 		}
 	}

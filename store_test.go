@@ -22,7 +22,7 @@ func stateOf(epoch uint64) election.State {
 // saveTwice leaves epoch 6 as the previous copy and epoch 7 as the state.
 func saveTwice(t *testing.T, dir string) {
 	t.Helper()
-	s, err := statefile.Open(dir, slog.New(slog.DiscardHandler))
+	s, err := statefile.Open(dir, DefaultCluster, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

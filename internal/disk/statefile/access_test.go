@@ -40,7 +40,7 @@ func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 			if err := os.Chmod(name, test.mode); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(dir, slog.New(slog.DiscardHandler))
+			s, err := Open(dir, "default", slog.New(slog.DiscardHandler))
 			if err == nil {
 				s.Close()
 			}
@@ -60,7 +60,7 @@ func TestAStateThatIsNoFileIsRefused(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, File), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(dir, nil)
+	_, err := Open(dir, "default", nil)
 	if err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("got %v", err)
 	}

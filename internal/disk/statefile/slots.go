@@ -16,7 +16,7 @@ import (
 // slot is a half of a state file: it holds a save, followed by arbitrary bytes.
 //
 //	batuta-state 2 <number of the save> <bytes of a slot> <bytes of the state> <SHA-256>
-//	{"id":"5","incarnation":…,"epoch":7,"leader":"5","members":[…]}
+//	{"id":"5","cluster":"payments","incarnation":…,"epoch":7,"leader":"5","members":[…]}
 //
 // The checksum, hexadecimal, covers the header before it and the state. Saves count from 1; odd
 // saves are in the second slot. The size of a slot is a power of two, at least 4096 bytes, so that
@@ -102,7 +102,8 @@ type copies struct {
 	slot    slot // the last good save
 	body    []byte
 	state   election.State
-	damaged bool // the second slot holds no save, and is not empty
+	cluster string // of the member; "": written by a version without it
+	damaged bool   // the second slot holds no save, and is not empty
 }
 
 func readCopies(name string) (copies, error) {
@@ -131,8 +132,8 @@ func decodeFile(data []byte) (copies, error) {
 		if err != nil {
 			return copies{}, err
 		}
-		state, err := decodeState(body)
-		return copies{body: body, state: state}, err
+		state, cluster, err := decodeState(body)
+		return copies{body: body, state: state, cluster: cluster}, err
 	}
 	var best copies
 	var faults []error
@@ -142,14 +143,15 @@ func decodeFile(data []byte) (copies, error) {
 			err = fmt.Errorf("%w: a slot stands where it does not belong", errDamaged)
 		}
 		var state election.State
+		var cluster string
 		if err == nil {
-			state, err = decodeState(body)
+			state, cluster, err = decodeState(body)
 		}
 		if err != nil && !errors.Is(err, errDamaged) {
 			return copies{}, err
 		}
 		if err == nil && s.number > best.slot.number {
-			best = copies{slot: s, body: body, state: state}
+			best = copies{slot: s, body: body, state: state, cluster: cluster}
 		}
 		faults = append(faults, err)
 	}

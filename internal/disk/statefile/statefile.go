@@ -25,11 +25,12 @@ import (
 //
 // The directory is locked for as long as the process lives.
 type Dir struct {
-	dir  string
-	lock *os.File
-	log  *slog.Logger
-	file os.FileInfo // the state file that last is about; nil: none yet
-	last slot        // the last save, in that file
+	dir     string
+	cluster string // of the member; every save has it
+	lock    *os.File
+	log     *slog.Logger
+	file    os.FileInfo // the state file that last is about; nil: none yet
+	last    slot        // the last save, in that file
 
 	// The kernel's work; tests replace it to observe or fail it.
 	write   func(file *os.File, b []byte, at int64) error
@@ -50,13 +51,14 @@ const (
 // errDamaged is for a state file that differs from what was written.
 var errDamaged = errors.New("damaged")
 
-// Open creates dir if need be, locks it and checks that it can be written. Its warnings go to log.
-func Open(dir string, log *slog.Logger) (*Dir, error) {
+// Open creates dir if need be, locks it and checks that it can be written, for a member of cluster.
+// Its warnings go to log.
+func Open(dir, cluster string, log *slog.Logger) (*Dir, error) {
 	lock, err := datadir.Lock(dir, lockFile, File, previousFile)
 	if err != nil {
 		return nil, err
 	}
-	s := &Dir{dir: dir, lock: lock, log: log, write: datadir.Write, syncDir: datadir.Sync}
+	s := &Dir{dir: dir, cluster: cluster, lock: lock, log: log, write: datadir.Write, syncDir: datadir.Sync}
 	datadir.Sweep(dir, File)
 	return s, nil
 }
@@ -67,11 +69,16 @@ func (s *Dir) Close() error { return s.lock.Close() }
 func (s *Dir) path(name string) string { return filepath.Join(s.dir, name) }
 
 // Load returns the last save; the zero State at a first start. If the last save is damaged it warns
-// and returns the save before it, or an error if that is damaged too.
+// and returns the save before it, or an error if that is damaged too. It refuses a save of a
+// different cluster, which has other members and epochs; a save without a cluster is from a version
+// that did not write it.
 func (s *Dir) Load() (election.State, error) {
 	c, err := readCopies(s.path(File))
 	if err == nil { // an earlier process may have ended before its name was on disk
 		err = s.syncDir(s.dir)
+	}
+	if err == nil && c.cluster != "" && c.cluster != s.cluster {
+		return election.State{}, fmt.Errorf("data directory %s belongs to cluster %s, and this is cluster %s: give each cluster its own, or set Config.Cluster to %[2]s", s.dir, c.cluster, s.cluster)
 	}
 	if err == nil {
 		if c.damaged {
@@ -122,7 +129,7 @@ func (s *Dir) Save(state election.State) error {
 }
 
 func (s *Dir) save(state election.State) error {
-	body, err := encodeState(state)
+	body, err := encodeState(state, s.cluster)
 	if err != nil {
 		return fmt.Errorf("encode it: %w", err)
 	}
@@ -199,6 +206,7 @@ func (s *Dir) older() []byte {
 // savedState is the layout of a state, as a line of JSON.
 type savedState struct {
 	ID          election.ID `json:"id"`
+	Cluster     string      `json:"cluster,omitempty"` // "": written by a version without it
 	Incarnation uint64      `json:"incarnation"`
 	Epoch       uint64      `json:"epoch"`
 	Leader      election.ID `json:"leader,omitempty"`
@@ -219,8 +227,8 @@ type savedMember struct {
 	Pinned   bool               `json:"pinned,omitempty"`
 }
 
-func encodeState(s election.State) ([]byte, error) {
-	saved := savedState{ID: s.ID, Incarnation: s.Incarnation,
+func encodeState(s election.State, cluster string) ([]byte, error) {
+	saved := savedState{ID: s.ID, Cluster: cluster, Incarnation: s.Incarnation,
 		Epoch: s.Token.Epoch, Leader: s.Token.Leader.ID, Priority: s.Token.Leader.Priority}
 	for _, m := range s.Members {
 		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Departure, m.Fixed, m.New, m.Pinned})
@@ -234,9 +242,9 @@ func encodeState(s election.State) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func decodeState(body []byte) (election.State, error) {
-	damaged := func(format string, args ...any) (election.State, error) {
-		return election.State{}, fmt.Errorf("%w: "+format, append([]any{errDamaged}, args...)...)
+func decodeState(body []byte) (state election.State, cluster string, err error) {
+	damaged := func(format string, args ...any) (election.State, string, error) {
+		return election.State{}, "", fmt.Errorf("%w: "+format, append([]any{errDamaged}, args...)...)
 	}
 	var s savedState
 	if err := json.Unmarshal(body, &s); err != nil {
@@ -248,15 +256,14 @@ func decodeState(body []byte) (election.State, error) {
 	if s.ID == election.None || s.Epoch > election.MaxEpoch {
 		return damaged("member %q with epoch %d", s.ID, s.Epoch)
 	}
-	state := election.State{ID: s.ID, Incarnation: s.Incarnation,
+	state = election.State{ID: s.ID, Incarnation: s.Incarnation,
 		Token: election.Token{Epoch: s.Epoch, Leader: election.Rank{Priority: s.Priority, ID: s.Leader}}}
 	for _, m := range s.Members {
 		e := election.Member{Rank: election.Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Departure: m.Gone, Fixed: m.Fixed, New: m.New, Pinned: m.Pinned}
 		state.Members = append(state.Members, e)
 	}
-	var err error
 	if state.Members, err = election.CheckList(state.Members); err != nil {
 		return damaged("%v", err)
 	}
-	return state, nil
+	return state, s.Cluster, nil
 }

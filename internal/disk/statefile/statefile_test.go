@@ -29,7 +29,7 @@ func stateOf(epoch uint64) election.State {
 func openStore(t *testing.T, dir string) (*Dir, *bytes.Buffer) {
 	t.Helper()
 	var warnings bytes.Buffer
-	s, err := Open(dir, slog.New(slog.NewTextHandler(&warnings, nil)))
+	s, err := Open(dir, "default", slog.New(slog.NewTextHandler(&warnings, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestAFileThatIsGoneOrAnotherIsMadeAnew(t *testing.T) {
 // plain is a state file as versions before slots wrote it.
 func plain(t *testing.T, s election.State) []byte {
 	t.Helper()
-	body, err := encodeState(s)
+	body, err := encodeState(s, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -568,7 +568,7 @@ func TestAnotherLayoutIsNotTakenForDamage(t *testing.T) {
 func TestTwoProcessesCannotShareADirectory(t *testing.T) {
 	dir := t.TempDir()
 	openStore(t, dir)
-	if _, err := Open(dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := Open(dir, "default", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -588,18 +588,60 @@ func TestAWriteThatWasCutOffLeavesNothing(t *testing.T) {
 func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
 	data, err := encodeState(election.State{ID: "3", Members: []election.Member{
 		{Rank: election.Rank{ID: "3"}, Address: "h:1"}, {Rank: election.Rank{ID: "4"}, Address: "$(touch x):80"},
-		{Rank: election.Rank{ID: "a\u202eb"}, Address: "h:2"}, {Rank: election.Rank{ID: "5"}, Address: "\x1b[31m:80"}, {Rank: election.Rank{ID: "6"}}}})
+		{Rank: election.Rank{ID: "a\u202eb"}, Address: "h:2"}, {Rank: election.Rank{ID: "5"}, Address: "\x1b[31m:80"}, {Rank: election.Rank{ID: "6"}}}}, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := decodeState(data)
+	state, _, err := decodeState(data)
 	if err != nil || len(state.Members) != 2 || state.Members[0].ID != "3" || state.Members[1].ID != "6" {
 		t.Errorf("%+v, %v", state, err)
 	}
 }
 
+// A save of before the cluster was written is of any cluster, until the next save.
+func TestASaveIsOfOneCluster(t *testing.T) {
+	for of, before := range map[string]func(dir string) error{
+		"without slots": func(dir string) error { return os.WriteFile(filepath.Join(dir, File), plain(t, stateOf(5)), 0o600) },
+		"with slots": func(dir string) error {
+			s, err := Open(dir, "", slog.New(slog.DiscardHandler))
+			if err == nil {
+				err = errors.Join(s.Save(stateOf(5)), s.Close())
+			}
+			return err
+		},
+	} {
+		dir := t.TempDir()
+		if err := before(dir); err != nil {
+			t.Fatal(err)
+		}
+		s, _ := openStore(t, dir)
+		state, err := s.Load()
+		if err != nil || !equalStates(state, stateOf(5)) {
+			t.Errorf("%s: %+v, %v", of, state, err)
+		}
+		if err := errors.Join(s.Save(stateOf(6)), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		other, err := Open(dir, "orders", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Load(); err == nil || !strings.Contains(err.Error(), "belongs to cluster default, and this is cluster orders") {
+			t.Errorf("%s: got %v", of, err)
+		}
+		other.Close()
+		if s, _ = openStore(t, dir); s == nil {
+			t.Fatal(of)
+		}
+		if state, err := s.Load(); err != nil || !equalStates(state, stateOf(6)) {
+			t.Errorf("%s: of its own cluster: %+v, %v", of, state, err)
+		}
+		s.Close()
+	}
+}
+
 func FuzzState(f *testing.F) {
-	body, err := encodeState(stateOf(7))
+	body, err := encodeState(stateOf(7), "default")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -615,12 +657,12 @@ func FuzzState(f *testing.F) {
 		if c.state.ID == "" || c.state.Token.Epoch > election.MaxEpoch {
 			t.Fatalf("accepted %+v", c.state)
 		}
-		again, err := encodeState(c.state)
+		again, err := encodeState(c.state, c.cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := decodeState(again); err != nil || !equalStates(back, c.state) {
-			t.Fatalf("%+v came back as %+v, %v", c.state, back, err)
+		if back, cluster, err := decodeState(again); err != nil || cluster != c.cluster || !equalStates(back, c.state) {
+			t.Fatalf("%+v of %q came back as %+v of %q, %v", c.state, c.cluster, back, cluster, err)
 		}
 	})
 }
