@@ -159,7 +159,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		line := []byte(typed(cmd, args) + ": " + OneLine(err))
+		text := OneLine(err)
+		line := []byte(typed(cmd, args) + ": " + text + origins(cmd, text))
 		if inJSON(cmd, args) {
 			line, _ = json.Marshal(map[string]any{"error": string(line), "code": CodeOf(err)})
 		}

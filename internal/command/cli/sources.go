@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -356,6 +357,21 @@ func SourceOf(f *pflag.Flag) string {
 		return from[0]
 	}
 	return ""
+}
+
+// origins returns what to add to an error that names flags of cmd: what has set them, such as a
+// variable.
+func origins(cmd *cobra.Command, text string) (added string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		from := SourceOf(f)
+		if from == "file" {
+			from = cmd.Flags().Lookup("config").Value.String()
+		}
+		if from != "" && !strings.Contains(text, from) && regexp.MustCompile(`(^|[^\w-])--`+regexp.QuoteMeta(f.Name)+`($|[^\w-])`).MatchString(text) {
+			added += "; --" + f.Name + " is set by " + from
+		}
+	})
+	return added
 }
 
 const byHand = "batuta_by_hand"

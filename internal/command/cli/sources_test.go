@@ -37,3 +37,44 @@ func TestAMemberDoesNotStartWithoutTheFileOfItsMachine(t *testing.T) {
 		t.Errorf("--config '': exit code %d: %s", code, text)
 	}
 }
+
+// An error about a flag names what the user has set: a variable, also by its earlier name, or the file.
+func TestAnErrorNamesTheSourceOfTheValue(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "batuta.yaml")
+	if err := os.WriteFile(file, []byte("agent: here\nagent-key: there\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) string {
+		var out bytes.Buffer
+		cmd := &cobra.Command{Use: "status", SilenceErrors: true, SilenceUsage: true}
+		for _, flag := range []string{"agent", "agent-key", "config"} {
+			cmd.Flags().String(flag, "", "")
+		}
+		Alias(cmd.Flags(), "agent", "http")
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+			if err := (Sources{Lookup: func(of string) (string, bool) { return map[string]string{name: "here"}[of], of == name }}).Apply(cmd); err != nil {
+				return err
+			}
+			return Usagef("--agent: no address")
+		}
+		if code := Execute(context.Background(), cmd, args, &out); code != Usage {
+			t.Errorf("exit code %d", code)
+		}
+		return out.String()
+	}
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"BATUTA_AGENT", nil, "; --agent is set by BATUTA_AGENT"},
+		{"BATUTA_HTTP", nil, "; --agent is set by BATUTA_HTTP"},
+		{"BATUTA_AGENT_KEY", nil, ""}, // a longer name
+		{"BATUTA_AGENT", []string{"--agent", "here"}, ""},
+		{"", []string{"--config", file}, "; --agent is set by " + file},
+	} {
+		if got, want := run(test.name, test.args...), "status: --agent: no address"+test.want+"\n"; got != want {
+			t.Errorf("%s %v: %q, want %q", test.name, test.args, got, want)
+		}
+	}
+}

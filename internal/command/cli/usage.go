@@ -310,7 +310,7 @@ func init() { api.Worded = Flags }
 
 var fieldFlags = strings.NewReplacer(
 	"Config.Advertise to HOST:PORT", "--advertise HOST:PORT", "Config.Advertise", "--advertise",
-	"Config.Bootstrap", "--bootstrap", "Config.Capacity", "--capacity", "Config.Expect", "--expect", "Config.Fraction", "--fraction",
+	"Config.Bootstrap", "--bootstrap", "Config.Capacity", "--capacity", "Config.Cluster to ", "--cluster ", "Config.Expect", "--expect", "Config.Fraction", "--fraction",
 	"Config.ID to ", "--id ", "Config.Join", "--join", "Config.Peers", "--member", "Config.Round", "--round",
 	"Config.TMax", "--t-max", "Config.TProcess", "--t-process", "quorum.Drift", "--clock-drift",
 	"a higher priority, or run every member with preempt=false", "a higher priority (batuta members add ID=HOST:PORT --priority N), or run every member with --no-preempt", "Config.Listen", "--listen", "Config.MinMembers", "--min-members", "Config.ReapAfter", "--reap-after", "CertFile, KeyFile and CAFile", "--tls-cert, --tls-key and --tls-ca", "Config.Observer and Config.Witness", "--observer", "Config.Observer", "--observer", "Config.DataDir", "--data-dir")
