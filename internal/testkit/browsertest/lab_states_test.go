@@ -434,6 +434,23 @@ func TestALinkThatExpandsTooFar(t *testing.T) {
 	}
 }
 
+// The page writes no link that it could not open. It can open what it writes, also a large one.
+func TestALinkThatWouldBeTooLong(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "lab.load('# ' + 'x'.repeat(1 << 20) + '\\n' + lab.editor.text, { play: false }), 0")
+	b.until("lab.editor.text.length > 1 << 20 && lab.model")
+	for _, button := range []string{"#share", "#lang"} {
+		eval[any](b, "lab.say(''), 0")
+		b.click(button)
+		b.until("document.querySelector('#state').textContent.includes('No link was written') && location.hash === ''")
+	}
+	eval[any](b, `lab.load('# ' + Array.from({ length: 9e5 }, (_, i) => String.fromCharCode(33 + i * i * 7 % 89)).sort(() => Math.random() - .5).join('') + '\n' + lab.editor.text.split('\n').slice(1).join('\n'), { play: false }), 0`)
+	b.until("lab.editor.text.length < 1 << 20 && lab.editor.text.length > 9e5 && lab.model")
+	b.click("#share")
+	b.until("location.hash.length > 2e5")
+}
+
 // The keyboard walks from state to state of the explorer.
 func TestExploringByKeyboard(t *testing.T) {
 	b := labPressed(t, "#explore-open")

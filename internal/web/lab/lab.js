@@ -362,15 +362,18 @@ class Lab {
     }
   }
 
-  // keep writes what is shown into the page's address.
+  // keep writes what is shown into the page's address; false: it is longer than a link may hold.
   async #keep() {
-    if (this.real || !this.model) return
+    if (this.real || !this.model) return true
     const { current, link } = this.tours
-    history.replaceState(null, '', await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: current?.scenario === this.editor.text ? link : undefined }))
+    const address = await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: current?.scenario === this.editor.text ? link : undefined })
+    if (address) history.replaceState(null, '', address)
+    else this.say(t('tooLong'))
+    return Boolean(address)
   }
 
   async #share() {
-    await this.#keep()
+    if (!await this.#keep()) return
     let words = t('copied')
     try { await navigator.clipboard.writeText(location.href) } catch { words = t('inAddress') }
     this.say(words, true)

@@ -10,10 +10,13 @@ async function through(stream, bytes, most = Infinity) {
   return new Uint8Array(await out.arrayBuffer())
 }
 
+// writeLink gives the address of what is shown; null: its scenario is longer than a link may hold.
 export async function writeLink({ text, at, tour }) {
   const url = new URL(location.href)
-  const packed = await through(new CompressionStream('deflate-raw'), new TextEncoder().encode(text))
-  const code = btoa(String.fromCharCode(...packed)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '')
+  const bytes = new TextEncoder().encode(text)
+  if (!tour && bytes.length > longest) return null
+  const packed = await through(new CompressionStream('deflate-raw'), bytes)
+  const code = btoa(Array.from(packed, byte => String.fromCharCode(byte)).join('')).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '')
   url.hash = tour ?? `s=${code}&t=${at}`
   return url.href
 }

@@ -52,11 +52,11 @@ export function translate(t, from = document) {
 
 // toggles makes the two buttons work that every page has. keep writes what the page shows into its
 // address, for the same page in the other language.
-export function toggles(languageButton, themeButton, keep = () => {}) {
+export function toggles(languageButton, themeButton, keep = () => true) {
   languageButton.textContent = lang === 'es' ? 'English' : 'Español'
   languageButton.lang = lang === 'es' ? 'en' : 'es'
   languageButton.addEventListener('click', async () => {
-    await keep()
+    if (!await keep()) return // the other language would show another scenario
     const other = lang === 'es' ? 'en' : 'es', url = new URL(location.href)
     store.set('batuta.lang', other)
     if (store.get('batuta.lang') === other) url.searchParams.delete('lang')
