@@ -8,6 +8,7 @@ import { get, listen, post, put, Refused, remove, restart, setToken } from './ag
 import { explain, question } from './dialog.js'
 import { incident } from './incident.js'
 import { linksOf } from './links.js'
+import { byID } from './order.js'
 import { partition } from './partition.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
@@ -225,7 +226,7 @@ class Dashboard {
     if (document.hidden || document.body.classList.contains('stale')) return
     if (this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) {
       try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
-      this.gathered.members.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }))
+      this.gathered.members.sort((a, b) => byID(a.id, b.id))
       this.#show(false)
     }
     this.#timeline()

@@ -3,6 +3,7 @@
 
 import { replace, s } from './shared/dom.js'
 import { short } from './shared/words.js'
+import { byID } from './order.js'
 import { t } from './texts.js'
 import { now } from './times.js'
 
@@ -46,8 +47,7 @@ export function draw(root, status, links, colour) {
 // inRing gives the members in the order of their ids. Members of one priority are in that order already.
 function inRing(members) {
   if (new Set(members.map(m => m.priority ?? 0)).size === 1) return members
-  const inOrder = (a, b) => /^[\d.]+$/.test(a) ? a.localeCompare(b, 'en', { numeric: true }) : a < b ? -1 : 1
-  return [...members].sort((a, b) => inOrder(a.id, b.id))
+  return [...members].sort((a, b) => byID(a.id, b.id))
 }
 
 // ring draws the order in which members pass on: each to the next that is not down.
