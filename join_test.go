@@ -712,7 +712,7 @@ func TestCallsTakeAnIDInAnyForm(t *testing.T) {
 	}
 }
 
-// Two members with one address are refused, as in a configuration; a removed member's is free.
+// Two members with the same address are refused, as in a configuration. That of a removed member is free.
 func TestAnAddedMemberHasAnAddressOfItsOwn(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 2)

@@ -25,7 +25,7 @@ var (
 // AddMember puts a member on the list, also a removed member; each member
 // receives it. A member that joins by itself need not be added. Of a member that is
 // known it changes the address, and the priority unless p.Priority is 0: then what
-// is known stays, and [Node.SetPriority] sets 0. It refuses the address of another member.
+// is known stays, and [Node.SetPriority] sets 0. It refuses an address that is in use.
 // It returns when this member has it on its list, with what is wrong with p, with [ErrFull],
 // with [ErrRemoved] if it was removed itself, ctx's error, or [ErrClosed].
 func (n *Node) AddMember(ctx context.Context, p Peer) error {
