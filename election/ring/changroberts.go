@@ -141,7 +141,7 @@ func (c *ChangRoberts) win(out election.Actions) {
 		c.announce(c.leads(), out)
 		return
 	}
-	c.claim(out)
+	c.claim(c, out)
 }
 
 func (c *ChangRoberts) leads() election.Message { return election.Message{Kind: election.Elected} }

@@ -124,7 +124,7 @@ func (l *List) decideOn(list []election.Rank, out election.Actions) {
 		l.rest(out) // there is no candidate
 	case winner.ID == out.Self().ID:
 		l.passing.Ring = list
-		l.claim(out)
+		l.claim(l, out)
 	default:
 		l.await(out)
 		l.send(msg, far, out)

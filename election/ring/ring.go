@@ -233,8 +233,12 @@ func (r *ring) forgotten(out election.Actions) bool {
 }
 
 // claim claims leadership, unless a leader is alive after all; then that leader's end will be an
-// event.
-func (r *ring) claim(out election.Actions) {
+// event. A winner that is no candidate by now calls a round without itself.
+func (r *ring) claim(a algorithm, out election.Actions) {
+	if !out.Eligible(out.Self().ID) {
+		r.restart(a, "it has won, and is no longer a candidate", out)
+		return
+	}
 	r.decide(out)
 	out.Claim()
 	if out.Leader().Defined() {
