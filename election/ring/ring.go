@@ -45,6 +45,7 @@ type ring struct {
 
 	round   election.Round // the newest seen; its messages are late once it is over
 	phase   phase
+	carrier election.ID      // the member to which this member last sent a message of the round, None: it sent none
 	passing election.Message // an announcement that goes on once it is settled here; no Hops: none
 }
 
@@ -90,7 +91,8 @@ type algorithm interface {
 }
 
 func (r *ring) step(a algorithm, ev election.Event, out election.Actions) {
-	if r.mend(out) && r.phase == participating {
+	r.mend(out)
+	if r.phase == participating && r.carrier != election.None && out.Down(r.carrier) {
 		r.restart(a, "its successor is down or removed", out)
 	}
 	switch ev.Kind {
@@ -164,22 +166,19 @@ func (r *ring) skips(id election.ID, out election.Actions) bool {
 }
 
 // mend makes the detector watch the successor, "so that a broken ring is repaired before it is
-// needed". It reports whether the last successor is dead, which loses what it was to pass on. A
-// ring that has only grown is not broken.
-func (r *ring) mend(out election.Actions) (broken bool) {
+// needed".
+func (r *ring) mend(out election.Actions) {
 	r.arrange(out)
-	last := r.next
-	r.next = r.successor(out)
-	if r.next == last {
-		return false
+	if next := r.successor(out); next != r.next {
+		r.next = next
+		out.Watch(next)
 	}
-	out.Watch(r.next)
-	return out.Down(last)
 }
 
 // send sends msg to the successor, and drops it when it has gone too far.
 func (r *ring) send(msg election.Message, hops int, out election.Actions) {
 	if msg.Hops = hops; hops > 0 {
+		r.carrier = r.next
 		out.Send(r.next, msg)
 	}
 }
@@ -195,7 +194,7 @@ func (r *ring) own(out election.Actions) election.Round {
 
 // join takes part in a round.
 func (r *ring) join(round election.Round, out election.Actions) {
-	r.round, r.phase, r.passing = round, participating, election.Message{}
+	r.round, r.phase, r.carrier, r.passing = round, participating, election.None, election.Message{}
 	r.await(out)
 }
 
@@ -316,6 +315,10 @@ func (r *ring) MinRound() uint64 {
 func (r *ring) AppendState(b []byte, base uint64) []byte {
 	b = append(b, byte(r.phase))
 	b = append(append(b, r.next...), 0)
+	if r.phase == participating {
+		b = append(b, r.carrier...)
+	}
+	b = append(b, 0)
 	b = appendRound(b, r.round, base)
 	b = appendRound(b, r.passing.Round, base)
 	b = election.AppendRelative(b, uint64(r.passing.Hops), 1)
