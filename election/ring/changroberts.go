@@ -9,11 +9,14 @@ import "github.com/batuta-dev/batuta/election"
 //	ELECTED   to the successor: this leadership has begun
 //
 // ELECTION's Ring is only the candidate, or empty if no member that it passed is a candidate.
-type ChangRoberts struct{ ring }
+type ChangRoberts struct {
+	ring
+	nominee []election.Rank // this member, as it last nominated itself in the round; empty: it has not
+}
 
 // NewChangRoberts returns the algorithm of a member.
 func NewChangRoberts(options ...Option) *ChangRoberts {
-	return &ChangRoberts{newRing(options)}
+	return &ChangRoberts{ring: newRing(options)}
 }
 
 // Name returns "chang-roberts".
@@ -46,7 +49,7 @@ func own(out election.Actions) []election.Rank {
 
 // nominate sends this member's message around the ring.
 func (c *ChangRoberts) nominate(candidate []election.Rank, out election.Actions) {
-	c.round.Initiator = out.Self().ID
+	c.round.Initiator, c.nominee = out.Self().ID, candidate
 	c.send(election.Message{Kind: election.Election, Round: c.round, Ring: candidate}, far, out)
 }
 
@@ -121,15 +124,23 @@ func (c *ChangRoberts) compare(m *election.Message, participant bool, out electi
 	case higher || !stands:
 		c.meet(m, out)
 		c.send(*m, m.Hops-1, out)
-	case !participant:
+	case !participant || !c.outranks(m): // it may be a candidate, or rank higher, only since it took part
 		c.meet(m, out)
 		c.nominate(own(out), out)
 	}
 	// Lower than its own, which is on its way already: it goes no further.
 }
 
+// outranks reports whether a message of this member in the round has a higher candidate than m.
+func (c *ChangRoberts) outranks(m *election.Message) bool {
+	return len(c.nominee) > 0 && (len(m.Ring) == 0 || c.nominee[0].Above(m.Ring[0]))
+}
+
 // meet marks this member as participating in the round of m.
 func (c *ChangRoberts) meet(m *election.Message, out election.Actions) {
+	if m.Round.Number > c.round.Number {
+		c.nominee = nil
+	}
 	c.join(m.Round, out)
 }
 

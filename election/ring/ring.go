@@ -15,6 +15,7 @@ package ring
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -285,8 +286,16 @@ func (r *ring) passOn(t election.Token, out election.Actions) {
 
 // Clone returns an independent copy.
 func (c *ChangRoberts) Clone() election.Algorithm {
-	d := *c
+	d := *c // nominee is never changed, but replaced
 	return &d
+}
+
+// AppendState appends all that decides the algorithm's further behavior.
+func (r *ChangRoberts) AppendState(b []byte, base uint64) []byte {
+	if r.phase == participating && len(r.nominee) > 0 {
+		b = strconv.AppendInt(b, int64(r.nominee[0].Priority), 10) // of this member
+	}
+	return r.ring.AppendState(append(b, 0), base)
 }
 
 // Clone returns an independent copy.
