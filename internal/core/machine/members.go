@@ -55,6 +55,7 @@ type member struct {
 
 	since    time.Time // when it was put on the list, in this life
 	differs  bool      // its list differs from ours, as it last reported
+	differed time.Time // when it last reported a list that differs: it may rank members in a different order
 	nextPull time.Time // not before is it asked for that
 }
 

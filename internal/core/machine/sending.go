@@ -129,6 +129,9 @@ func (m *mail) compareLists(i int, msg *election.Message) {
 	if m.cfg.NoDetector || msg.Kind == election.Members {
 		return // the rest of its list may be on its way
 	}
+	if msg.Digest != m.roster.Digest() {
+		m.members[i].differed = m.now
+	}
 	if m.members[i].differs = msg.Digest != m.roster.Digest() || m.metas.Differs(msg.MetaDigest); m.members[i].differs {
 		m.pull(i)
 	}
