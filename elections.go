@@ -247,7 +247,8 @@ func (e *Election) Resign(ctx context.Context) error {
 // this member has received it. A refusal is an error with the reason; then nothing changes.
 // Of a named election the error wraps [ErrRefusedElection], also if the target cannot lead any more when that work has stopped, or
 // if a new coordinator, which did not know of the request yet, has chosen another leader.
-// A coordinator that takes over meanwhile is asked too, after 2·T and a heartbeat.
+// A coordinator that takes over meanwhile is asked too. A new coordinator answers when it has received
+// which members are candidates, or when the time of a leadership has passed.
 // Until the next change of leader the election stays there, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
 	if e.err != nil {
@@ -302,20 +303,11 @@ func (e *Election) transferred(ctx context.Context, id ID) error {
 	return e.node.ended(ctx)
 }
 
-// askEach repeats a request to each coordinator that follows the first of views, until one refuses it. A
-// new coordinator knows the candidates only after their reports: it is asked when the time for these has passed.
+// askEach repeats a request to each coordinator that follows the first of views, until one refuses it.
 func (e *Election) askEach(ctx context.Context, views iter.Seq2[View, error], r named.Request) error {
-	t, first := e.node.cfg.timing(), true
+	first := true
 	for v := range views {
 		if !first && v.Defined() {
-			select {
-			case <-time.After(2*t.Bears() + t.Heartbeat):
-			case <-ctx.Done():
-				return nil
-			}
-			if e.node.Leader().Token != v.Token {
-				continue // a view that follows has the next coordinator
-			}
 			if err := e.askAgain(ctx, r); err != nil {
 				return err
 			}
@@ -401,9 +393,6 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 
 // askLeader sends a request to the leader. Without an answer, because its leadership has ended, it may have been done.
 func (e *Election) askLeader(ctx context.Context, r named.Request) (answered bool, err error) {
-	if until, ok := ctx.Deadline(); ok {
-		r.Within = time.Until(until)
-	}
 	if _, err = e.node.candidacies.request(ctx, r); errors.Is(err, errUnanswered) {
 		return false, nil
 	}
@@ -494,6 +483,9 @@ type answered struct {
 // request has the coordinator asked, and gives its answer, and what this member saw of the election when that
 // arrived.
 func (m *candidacies) request(ctx context.Context, r named.Request) (View, error) {
+	if until, ok := ctx.Deadline(); ok {
+		r.Within = time.Until(until)
+	}
 	answer := make(chan answered, 1)
 	var number uint64
 	err := m.call(ctx, func() {

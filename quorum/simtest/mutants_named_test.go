@@ -27,6 +27,8 @@ var namedMutants = []wrong{
 	{"named: a seat is not raised above what others have seen", "internal/core/named/claims.go", " && s.top > s.epoch {", " && false {", "test internal/core/named TestEverySeatIsRaisedWhenSidesMeet"},
 	{"named: an earlier leader is shown where no member coordinates", "internal/core/named/learn.go", "	case !m.now.Before(m.until):\n		sees = false\n", "", "test internal/core/named TestWithoutACoordinatorNobodyIsShown"},
 	{"named: takes what is for an earlier process", "internal/core/named/learn.go", "\tif f.Incarnation != 0 && f.Incarnation != m.incarnation {\n", "\tif false {\n", "scenario quorum/testdata/answer_to_an_earlier_process.txt"},
+	{"named: a new coordinator answers before members have reported", "internal/core/named/calls.go", "!c.office.settled && (do ==", "false && (do ==", "test internal/core/named TestANewCoordinatorAnswersWhenMembersHaveReported"},
+	{"named: what waits for reports is done too late", "internal/core/named/calls.go", "f.Request.Until == 0 || !ok ||", "true || !ok ||", "test internal/core/named TestARequestThatWaitsMayBeTooLate"},
 	{"named: the stamp of an earlier process is echoed", "internal/core/named/core.go", "ev.Kind == election.LinkUp && o != nil &&", "false &&", "test internal/core/named TestAnEarlierProcessConfirmsNothing"},
 	{"named: parts of two lists of assignments make one", "internal/core/named/frame.go", " || f.Version != p.all.Version ||", " ||", "test internal/core/named TestPartsOfTwoListsMakeNone"},
 	{"named: a member leads under an epoch that has ended", "internal/core/named/learn.go", "if e.Epoch <= e.top || ", "if ", "scenario election/bully/testdata/seat_gone_and_reported_late.txt"},

@@ -19,17 +19,18 @@ var seeds, first = flag.Int("seeds", 12, "how many runs of random faults"), flag
 type adversary struct {
 	*cluster
 	*rand.Rand
-	leased bool
-	epoch  uint64
-	leader election.ID // none: no member coordinates
-	all    []election.ID
-	names  []string
-	kept   []*election.Message // that arrive late
-	loss   float64             // of messages
-	delay  float64             // of messages
-	tops   map[key]uint64
-	used   map[string]map[uint64]bool
-	log    []string
+	leased  bool
+	epoch   uint64
+	leader  election.ID // none: no member coordinates
+	all     []election.ID
+	names   []string
+	kept    []*election.Message       // that arrive late
+	loss    float64                   // of messages
+	delay   float64                   // of messages
+	lagging map[election.ID]time.Time // members with messages that arrive late, and until when
+	tops    map[key]uint64
+	used    map[string]map[uint64]bool
+	log     []string
 }
 
 func newAdversary(t testing.TB, seed uint64, leased bool) *adversary {
@@ -96,6 +97,9 @@ func (a *adversary) carry(m *election.Message) (lost bool) {
 	switch {
 	case a.Float64() < a.loss:
 		return true
+	case a.now.Before(a.lagging[m.From]):
+		a.kept = append(a.kept, m)
+		return true
 	case a.Float64() < a.delay:
 		a.kept = append(a.kept, m)
 		return true
@@ -109,7 +113,7 @@ func (a *adversary) carry(m *election.Message) (lost bool) {
 func (a *adversary) release() {
 	n := len(a.kept)
 	for _, m := range a.kept[:n] {
-		a.mail, a.due = append(a.mail, m), append(a.due, a.now.Add(time.Millisecond))
+		a.arrivesAt(m, a.now.Add(time.Millisecond))
 	}
 	a.kept = a.kept[n:]
 }
@@ -171,6 +175,11 @@ func (a *adversary) restart(id election.ID) {
 	m := a.cluster.start(id)
 	a.prepare(m)
 	m.standing = old.standing
+	for _, other := range a.ids {
+		if o := a.members[other]; !o.dead && other != id {
+			o.step(election.Event{Kind: election.LinkUp, Peer: id, Incarnation: m.life})
+		}
+	}
 	if a.IntN(2) == 0 { // else the others do not see that it was down
 		for _, other := range a.ids {
 			if o := a.members[other]; !o.dead && other != id {
@@ -209,7 +218,7 @@ func (a *adversary) stopAll(m *tester) {
 // fault has something fail, or ends that.
 func (a *adversary) fault() {
 	m, other := a.some(), a.some()
-	switch a.IntN(12) {
+	switch a.IntN(17) {
 	case 0, 1, 2:
 		if !m.dead && a.knows(m.id) {
 			a.elect(m.id)
@@ -236,7 +245,79 @@ func (a *adversary) fault() {
 		a.list(m)
 	case 11:
 		a.loss, a.delay = float64(a.IntN(3))*0.1, float64(a.IntN(3))*0.05
+	case 12:
+		a.electTwice(m, other)
+	case 13:
+		a.reconnect(m, other)
+	case 14:
+		a.transferAndLose(m, other)
+	case 15:
+		a.stall(m)
+	case 16:
+		a.acknowledgeLate(m)
 	}
+}
+
+// electTwice has two members coordinate within a heartbeat.
+func (a *adversary) electTwice(m, other *tester) {
+	for _, next := range []*tester{m, other} {
+		if !next.dead && a.knows(next.id) {
+			a.elect(next.id)
+			a.run(time.Duration(a.Int64N(int64(beatTime))))
+		}
+	}
+	a.follow()
+}
+
+// reconnect has a connection end and begin; the processes are the same.
+func (a *adversary) reconnect(m, other *tester) {
+	if m == other || m.dead || other.dead {
+		return
+	}
+	a.note("reconnects %s and %s", m.id, other.id)
+	m.step(election.Event{Kind: election.LinkUp, Peer: other.id, Incarnation: other.life})
+	other.step(election.Event{Kind: election.LinkUp, Peer: m.id, Incarnation: m.life})
+}
+
+// transferAndLose has a seat transferred to a member that leaves, dies or starts again at once.
+func (a *adversary) transferAndLose(m, to *tester) {
+	if m.dead || to.dead {
+		return
+	}
+	a.request(m, Request{Do: DoTransfer, Name: a.names[a.IntN(len(a.names))], Member: to.id})
+	a.run(time.Duration(a.Int64N(int64(5 * time.Millisecond))))
+	switch a.IntN(4) {
+	case 0:
+		if a.knows(to.id) {
+			a.list(to)
+		}
+	case 1:
+		a.kill(to)
+	case 2:
+		a.restart(to.id)
+	case 3:
+		a.note("%s withdraws all", to.id)
+		to.do(to.c.Withdraw(a.now, a.names...))
+	}
+}
+
+// stall has a process stop for a while. What is sent to it meanwhile waits; its clock may be set ahead, too.
+func (a *adversary) stall(m *tester) {
+	if m.dead {
+		return
+	}
+	most := []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second}[a.IntN(3)]
+	m.stalledUntil = a.now.Add(time.Duration(a.Int64N(int64(most))))
+	a.note("%s stalls until %v", m.id, m.stalledUntil.Sub(time.Unix(0, 0)))
+}
+
+// acknowledgeLate keeps what a member sends to the coordinator for a while.
+func (a *adversary) acknowledgeLate(m *tester) {
+	if a.leader == election.None || m.id == a.leader {
+		return
+	}
+	a.note("%s acknowledges late", m.id)
+	a.lagging = map[election.ID]time.Time{m.id: a.now.Add(time.Duration(a.Int64N(int64(2 * time.Second))))}
 }
 
 // kill ends a process; most of the others detect it.
@@ -310,7 +391,7 @@ func (a *adversary) request(m *tester, r Request) {
 // settle ends all faults, and checks what has to hold then.
 func (a *adversary) settle() {
 	a.note("settles")
-	a.loss, a.delay, a.loses = 0, 0, nil
+	a.loss, a.delay, a.loses, a.lagging = 0, 0, nil, nil
 	clear(a.cut)
 	a.release()
 	a.ids = slices.Clone(a.all)
@@ -321,7 +402,7 @@ func (a *adversary) settle() {
 			a.restart(id)
 			m = a.members[id]
 		}
-		m.down = map[election.ID]bool{}
+		m.down, m.stalledUntil = map[election.ID]bool{}, time.Time{}
 		m.works = map[string]bool{}
 	}
 	for _, id := range a.all {

@@ -89,20 +89,19 @@ func (c *Core) Request(now time.Time, r Request) (number uint64, actions []elect
 		c.follow()
 	}
 	c.number++
-	switch {
-	case c.office != nil:
-		v := c.office.answer(r)
-		v.Number = c.number
-		c.replies = append(c.replies, v.Reply)
-		c.act(v)
-	case !c.view.Defined():
+	if c.office == nil && !c.view.Defined() {
 		c.replies = append(c.replies, Reply{c.number, c.uncoordinated(), RefusedNotLeading})
-	default:
-		c.requests[c.number] = true
-		if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
-			r.Until = at + int64(r.Within)
-		}
-		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &r})
+		return c.number, c.finish()
+	}
+	if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
+		r.Until = at + int64(r.Within)
+	}
+	c.requests[c.number] = true
+	f := &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &r}
+	if c.office != nil {
+		c.answer(c.self, f)
+	} else {
+		c.send(c.view.Leader.ID, f)
 	}
 	return c.number, c.finish()
 }
@@ -114,19 +113,42 @@ func (c *Core) act(v verdict) {
 	}
 }
 
-// answer answers a member's request, once, and does what it asks for. An earlier version names no
-// process: what it asks for does no harm twice.
+// early is a request that waits until the coordinator has received who is a candidate of what.
+type early struct {
+	from election.ID
+	*frame
+}
+
+// answer answers a request, and does what it asks for. A request that depends on the reports of
+// members waits until these have arrived.
 func (c *Core) answer(from election.ID, f *frame) {
-	early := f.Incarnation == 0 && f.Request.Do != DoResign && f.Request.Do != DoHandOver
-	if !early && c.office.peers[from].asked.repeats(f) {
+	if do := f.Request.Do; !c.office.settled && (do == DoTransfer || do == DoDrain) {
+		c.office.early = append(c.office.early, early{from, f})
 		return
 	}
 	v := refused(RefusedNotLeading, "the request came too late: nothing was done")
 	if at, ok := c.beats.read(c.view, c.now); f.Request.Until == 0 || !ok || at <= f.Request.Until {
 		v = c.office.answer(*f.Request)
 	}
-	c.send(from, &frame{Op: opReply, Incarnation: f.Incarnation, Number: f.Number, Error: v.Error, Why: v.Why}) // before it steps down
+	reply := &frame{Op: opReply, Incarnation: f.Incarnation, Number: f.Number, Error: v.Error, Why: v.Why}
+	if from == c.self {
+		c.handle(reply)
+	} else {
+		c.send(from, reply) // before it steps down
+	}
 	c.act(v)
+}
+
+// answerEarly answers the requests that have waited for the reports of members.
+func (c *Core) answerEarly() {
+	if c.office == nil || !c.office.settled {
+		return
+	}
+	waited := c.office.early
+	c.office.early = nil
+	for _, r := range waited {
+		c.answer(r.from, r.frame)
+	}
 }
 
 // uncoordinated returns what there has to be first.

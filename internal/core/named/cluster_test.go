@@ -46,8 +46,10 @@ type tester struct {
 	most     int // that have begun in a step
 	replies  []Reply
 
-	stepsDown int         // how often it was asked to
-	received  election.ID // the sender of the last frame, as its core receives that
+	stepsDown    int       // how often it was asked to
+	stalledUntil time.Time // it does nothing until then
+
+	received election.ID // the sender of the last frame, as its core receives that
 }
 
 const beatTime = 100 * time.Millisecond
@@ -158,7 +160,7 @@ func (m *tester) do(actions []election.Action) {
 		if a.Kind == election.Send && !m.dead {
 			m.bytes += len(a.Message.Data)
 			if !m.cut[[2]election.ID{m.id, a.To}] && (m.loses == nil || !m.loses(a.Message)) {
-				m.mail, m.due = append(m.mail, a.Message), append(m.due, m.now.Add(time.Millisecond))
+				m.arrivesAt(a.Message, m.now.Add(time.Millisecond))
 				if a.Message.To != a.To {
 					m.t.Fatalf("%s sends to %s what is for %s", m.id, a.To, a.Message.To)
 				}
@@ -269,7 +271,11 @@ func (c *cluster) run(d time.Duration) {
 		var next *tester
 		for _, id := range c.ids {
 			m := c.members[id]
-			if due, ok := m.c.Deadline(); ok && !m.dead && due.Before(at) {
+			due, ok := m.c.Deadline()
+			if due.Before(m.stalledUntil) {
+				due = m.stalledUntil
+			}
+			if ok && !m.dead && due.Before(at) {
 				at, next = due, m
 			}
 		}
@@ -279,6 +285,10 @@ func (c *cluster) run(d time.Duration) {
 			c.now, woken = c.due[0], 0
 			msg := c.mail[0]
 			c.mail, c.due = c.mail[1:], c.due[1:]
+			if until := c.members[msg.To].stalledUntil; c.now.Before(until) {
+				c.arrivesAt(msg, until)
+				continue
+			}
 			if m := c.members[msg.To]; !m.dead {
 				m.step(election.Event{Kind: election.Received, Message: msg})
 			}
@@ -295,6 +305,14 @@ func (c *cluster) run(d time.Duration) {
 			next.step(election.Event{Kind: election.Woke})
 		}
 	}
+}
+
+// arrivesAt has a message arrive then, after those that are due before.
+func (c *cluster) arrivesAt(msg *election.Message, at time.Time) {
+	i := len(c.due)
+	for ; i > 0 && c.due[i-1].After(at); i-- {
+	}
+	c.mail, c.due = slices.Insert(c.mail, i, msg), slices.Insert(c.due, i, at)
 }
 
 // names makes so many, and makes all members candidates of them.

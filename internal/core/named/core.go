@@ -125,6 +125,7 @@ func (c *Core) forward(ev *election.Event) {
 func (c *Core) finish() []election.Action {
 	c.follow()
 	c.due()
+	c.answerEarly()
 	c.look()
 	if !c.flushAt.IsZero() && !c.now.Before(c.flushAt) {
 		c.flush()
@@ -258,7 +259,7 @@ func (c *Core) receive(m *election.Message) {
 	case !same(m.Token, c.view): // late, or early: the sender repeats it
 	case c.office != nil:
 		c.office.receive(m.From, f)
-		if f.Op == opRequest && f.Request != nil {
+		if f.Op == opRequest && f.Request != nil && !c.office.peers[m.From].asked.repeats(f) {
 			c.answer(m.From, f)
 		}
 	case m.From == c.view.Leader.ID:

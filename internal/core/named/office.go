@@ -14,8 +14,9 @@ type office struct {
 	former   *former
 	token    election.Token
 	since    time.Time
-	settled  bool  // each member that may hold anything has reported, or has lost it by time
-	me       *peer // this member, which is not among peers
+	settled  bool    // each member that may hold anything has reported, or has lost it by time
+	early    []early // not answered yet
+	me       *peer   // this member, which is not among peers
 	peers    map[election.ID]*peer
 	contests contests
 

@@ -80,9 +80,13 @@ func refused(why Refusal, format string, args ...any) verdict {
 type asked struct{ incarnation, number uint64 }
 
 // repeats reports whether a request was taken in before, and notes it otherwise. A process numbers what it asks upwards.
+// An earlier version names no process: only what does no harm twice is taken in from it.
 func (a *asked) repeats(f *frame) bool {
 	now := asked{f.Incarnation, f.Number}
-	if now.incarnation == 0 || now.incarnation < a.incarnation || now.incarnation == a.incarnation && now.number <= a.number {
+	if now.incarnation == 0 {
+		return f.Request.Do == DoResign || f.Request.Do == DoHandOver
+	}
+	if now.incarnation < a.incarnation || now.incarnation == a.incarnation && now.number <= a.number {
 		return true
 	}
 	*a = now

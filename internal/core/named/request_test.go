@@ -356,3 +356,50 @@ func TestADrainDoesNotWaitForShares(t *testing.T) {
 		t.Errorf("drained it leads %v", leads)
 	}
 }
+
+// A new coordinator does not know yet which members are candidates. What depends on that waits for
+// their reports.
+func TestANewCoordinatorAnswersWhenMembersHaveReported(t *testing.T) {
+	for by, leased := range map[election.ID]bool{"1": true, "2": false, "3": true, "4": false} {
+		c := newCluster(t, 4)
+		for _, m := range c.members {
+			m.c.leased = leased
+		}
+		c.leadAll(1, "4")
+		c.campaign("a", Candidacy{}, "1", "2")
+		c.run(time.Second)
+		c.leadAll(2, "3")
+		m := c.members[by]
+		for _, r := range []Request{{Do: DoTransfer, Name: "a", Member: "2"}, {Do: DoDrain, Member: "1"}} {
+			_, actions := m.c.Request(c.now, r)
+			m.do(actions)
+		}
+		c.run(4 * time.Second)
+		if len(m.replies) != 2 || m.replies[0].Error != "" || m.replies[1].Error != "" {
+			t.Errorf("asked by %s: %+v", by, m.replies)
+		}
+		if !c.members["2"].leads["a"].Defined() {
+			t.Errorf("asked by %s: 2 does not lead a", by)
+		}
+	}
+}
+
+// What waits for reports is not done after the time of the member that asked for it.
+func TestARequestThatWaitsMayBeTooLate(t *testing.T) {
+	c := newLeasedCluster(t)
+	c.campaign("a", Candidacy{}, c.ids...)
+	c.run(5 * time.Second)
+	c.leadAll(2, "3")
+	for _, by := range []election.ID{"1", "3"} {
+		m := c.members[by]
+		c.run(beatTime)
+		_, actions := m.c.Request(c.now, Request{Do: DoTransfer, Name: "a", Member: "2", Within: beatTime})
+		m.do(actions)
+	}
+	c.run(4 * time.Second)
+	for _, by := range []election.ID{"1", "3"} {
+		if m := c.members[by]; len(m.replies) != 1 || m.replies[0].Why != RefusedNotLeading {
+			t.Errorf("asked by %s: %+v", by, m.replies)
+		}
+	}
+}
