@@ -230,7 +230,9 @@ func (o *office) settle() {
 // stalled handles a stop of this process, which does not know which members were silent meanwhile.
 func (o *office) stalled() {
 	for _, p := range o.peers {
-		p.heard = o.now
+		if !p.silent {
+			p.heard = o.now
+		}
 	}
 }
 

@@ -157,3 +157,19 @@ func TestAProcessThatWasReplacedIsWaitedFor(t *testing.T) {
 		t.Error("the process that has its place does not lead a")
 	}
 }
+
+// A coordinator that was stopped gives nothing to a member that was silent before: it would keep that forever.
+func TestASilentMemberIsGivenNothingAfterAStop(t *testing.T) {
+	c := newLeasedCluster(t)
+	c.campaign("a", Candidacy{}, "5")
+	c.members["1"].dead, c.members["2"].dead = true, true
+	c.run(8 * time.Second)
+	c.now = c.now.Add(c.members["5"].c.timing.Bears() + time.Millisecond)
+	five := c.members["5"]
+	five.step(election.Event{Kind: election.Woke})
+	five.do(five.c.Withdraw(c.now, "a"))
+	c.run(8 * time.Second)
+	if e := five.c.at(key{"a", 0}); e != nil && e.Leader != election.None {
+		t.Errorf("%s leads a, and it is dead", e.Leader)
+	}
+}
