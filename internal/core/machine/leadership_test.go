@@ -249,6 +249,26 @@ func TestAnAcknowledgementIsNoReportOfTheElection(t *testing.T) {
 	}
 }
 
+// What a member reports while the leader's work stops is old when that has stopped. The member is asked.
+func TestAReportWhileALeaderDrainsIsOld(t *testing.T) {
+	m := newMachine(t, "4", nil)
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+	for _, id := range []ID{"1", "2", "3"} {
+		m.Step(start, Event{Kind: DialFailed, Peer: id, Refused: true})
+	}
+	m.Step(start, from("5", Message{Kind: ProbeReply, Age: -1, Eligibility: IneligibleUnhealthy}))
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, Event{Kind: Working, On: true})
+	m.Step(start, from("5", Message{Kind: Handover, Token: m.View()}))
+	at := start.Add(time.Millisecond)
+	m.Step(at, from("5", Message{Kind: Ping, Eligibility: IneligibleUnhealthy}))
+	at = at.Add(time.Millisecond)
+	if got := kinds(m.Step(at, Event{Kind: Working})); !slices.Contains(got, "resign>5") || !slices.Contains(got, "query>5") || slices.Contains(got, "save") {
+		t.Errorf("5 was unhealthy while the work stopped: 4 does %q, want it to resign and to ask 5", got)
+	}
+}
+
 // A higher member that is a candidate again while a claim is being saved takes over, once; it may
 // say so in the very moment in which the claim begins.
 func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {

@@ -46,3 +46,22 @@ func TestARenewalEndsWithItsLeadership(t *testing.T) {
 		t.Errorf("its leadership has ended, and %v is still to be saved", lead.Next())
 	}
 }
+
+// A leadership of which the end was announced lasts if its leader announces itself later than a message travels:
+// it was stopped, or another process with its id has ended.
+func TestALeaderThatAnnouncesItselfLaterLeads(t *testing.T) {
+	const within = time.Second
+	start := time.Unix(1000, 0)
+	of := election.Token{Epoch: 2, Leader: election.Rank{ID: "5"}}
+	follows := New("3", election.Token{})
+	follows.Announced(of, start)
+	for _, c := range []struct {
+		itself bool
+		after  time.Duration
+		past   bool
+	}{{true, within, true}, {true, within + 1, false}, {false, within + 1, true}} {
+		if past := follows.Past(of, c.itself, start.Add(c.after), within); past != c.past {
+			t.Errorf("announced by itself: %v, after %v: it is over: %v, want %v", c.itself, c.after, past, c.past)
+		}
+	}
+}
