@@ -37,7 +37,7 @@ func TestDraws(t *testing.T) {
 	drawn[draw.Late] = func(s *scenario.Scenario) bool { return s.Setup.LateWrites }
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	drawn[draw.Churn] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Remove || s.Do == scenario.Leave })
-	drawn[draw.Rivals] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Health })
+	drawn[draw.Rivals] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Health || s.Do == scenario.Candidacy })
 	drawn[draw.Retimes] = hasStep(func(s scenario.Step) bool { return s.Do == scenario.Times })
 	for _, d := range draw.Kinds() {
 		const seeds = 300

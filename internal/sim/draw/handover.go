@@ -185,8 +185,9 @@ func (g *generator) slowLinks(s *scenario.Setup) {
 	}
 }
 
-// contest draws the end of a leadership, with some members unhealthy before it, and what makes and
-// unmakes candidates within a short time after it.
+// contest draws the end of a leadership, with some members unhealthy before it: by a user, by the end of its
+// process, or by a higher epoch as a cut heals. Users and faults make and unmake candidates within a short
+// time.
 func (g *generator) contest() {
 	c := g.rivals
 	if c == nil || c.One(2) {
@@ -197,45 +198,99 @@ func (g *generator) contest() {
 	leader := g.someone(c)
 	for _, r := range g.s.Setup.Members {
 		if r.ID != leader && c.One(2) {
-			g.add(health(c, r.ID))
+			g.add(fitness(c, r.ID))
 		}
 	}
 	g.run(c, 2*t)
-	if c.One(2) {
+	short := [...]time.Duration{t / 40, t / 8, t / 2}[c.Below(3)]
+	if c.One(3) { // just before it
+		g.candidacy(c, leader)
+		g.run(c, short)
+	}
+	switch c.Below(6) {
+	case 0, 1:
 		g.endLead(c, leader)
-	} else {
+	case 2:
+		g.cutSome(c, leader)
+		g.run(c, 3*t)
+		g.add(scenario.Step{Do: scenario.Heal})
+	case 3:
+		g.add(scenario.Step{Do: scenario.Candidacy, Members: []election.ID{leader}, Word: "off"})
+	default:
 		g.add(scenario.Step{Do: [...]scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Freeze}[c.Below(3)], Members: []election.ID{leader}})
 	}
-	short := [...]time.Duration{t / 40, t / 8, t / 2}[c.Below(3)]
 	for range 2 + c.Below(6) {
 		g.run(c, short)
-		g.candidacy(c)
+		g.candidacy(c, leader)
 	}
 	g.run(c, 2*t)
+	for _, r := range g.s.Setup.Members { // members without work for a leader need no leader
+		if !c.One(8) {
+			g.add(scenario.Step{Do: scenario.Candidacy, Members: []election.ID{r.ID}, Word: "on"})
+		}
+	}
 }
 
-// candidacy draws what makes a member a candidate, or none, or another rank.
-func (g *generator) candidacy(c *RNG) {
+// candidacy draws what makes a member a candidate, or none, or changes its rank or its place on the list.
+func (g *generator) candidacy(c *RNG, leader election.ID) {
 	id, at := g.anyone(c), g.anyone(c)
+	if c.One(4) {
+		id = leader
+	}
 	s := scenario.Step{Members: []election.ID{id}}
-	switch c.Below(8) {
+	switch c.Below(16) {
 	case 0:
 		s.Do = scenario.Resign
 	case 1:
 		s.Do = scenario.Campaign
 	case 2:
-		if s.Do, s.Via, s.Ranked, s.Priority = scenario.Add, []election.ID{at}, true, c.Below(7)-3; id == at || !g.joins() {
+		s.Do = scenario.Thaw
+	case 3, 4:
+		s.Do, s.Via = scenario.Transfer, []election.ID{at}
+	case 5:
+		s.Do, s.For = scenario.Pause, time.Duration(c.Below(3))*c.upTo(2*g.timing().T())
+	case 6, 7, 8:
+		if id == at || !g.joins() {
 			return
 		}
-	case 3:
-		s.Do = scenario.Thaw
+		s = enrollment(c, id, at)
+	case 9:
+		g.again(c, id)
+		return
+	case 10:
+		s = scenario.Step{Do: scenario.Cut, Links: []scenario.Link{{A: id, B: at, Both: !c.One(3)}}}
+		if c.One(2) {
+			s.Do = scenario.Heal
+		}
+		if id == at {
+			s = scenario.Step{Do: scenario.Heal}
+		}
 	default:
-		s = health(c, id)
+		s = fitness(c, id)
 	}
 	g.add(s)
 }
 
-// health draws that a member is healthy, or is not.
-func health(c *RNG, id election.ID) scenario.Step {
+// enrollment draws that a member's rank changes, or that it joins, leaves or is removed.
+func enrollment(c *RNG, id, at election.ID) scenario.Step {
+	s := scenario.Step{Members: []election.ID{id}, Via: []election.ID{at}}
+	switch c.Below(5) {
+	case 0, 1:
+		s.Do, s.Ranked, s.Priority = scenario.Add, true, c.Below(7)-3
+	case 2:
+		s.Do = scenario.Remove
+	case 3:
+		s.Do, s.Via = scenario.Leave, nil
+	default:
+		s.Do = scenario.Join
+	}
+	return s
+}
+
+// fitness draws that a member is healthy, or is not, or that it has work for a leader, or has not.
+func fitness(c *RNG, id election.ID) scenario.Step {
+	if c.One(3) {
+		return scenario.Step{Do: scenario.Candidacy, Members: []election.ID{id}, Word: [...]string{"off", "on"}[c.Below(2)]}
+	}
 	return scenario.Step{Do: scenario.Health, Members: []election.ID{id}, Word: [...]string{"unhealthy", "healthy"}[c.Below(2)]}
 }
