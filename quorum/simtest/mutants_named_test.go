@@ -28,6 +28,7 @@ var namedMutants = []wrong{
 	{"named: an earlier leader is shown where no member coordinates", "internal/core/named/learn.go", "	case !m.now.Before(m.until):\n		sees = false\n", "", "test internal/core/named TestWithoutACoordinatorNobodyIsShown"},
 	{"named: takes what is for an earlier process", "internal/core/named/learn.go", "\tif f.Incarnation != 0 && f.Incarnation != m.incarnation {\n", "\tif false {\n", "scenario quorum/testdata/answer_to_an_earlier_process.txt"},
 	{"named: a new coordinator answers before members have reported", "internal/core/named/calls.go", "!c.office.settled && (do ==", "false && (do ==", "test internal/core/named TestANewCoordinatorAnswersWhenMembersHaveReported"},
+	{"named: a drain that waits for reports outlasts its end", "internal/core/named/calls.go", " || do == DoUndrain)", ")", "test internal/core/named TestTheEndOfADrainWaitsBehindIt"},
 	{"named: what waits for reports is done too late", "internal/core/named/calls.go", "f.Request.Until == 0 || !ok ||", "true || !ok ||", "test internal/core/named TestARequestThatWaitsMayBeTooLate"},
 	{"named: a silent member is given names after a stop", "internal/core/named/office.go", "		if !p.silent {\n			p.heard", "		if true {\n			p.heard", "test internal/core/named TestASilentMemberIsGivenNothingAfterAStop"},
 	{"named: the stamp of an earlier process is echoed", "internal/core/named/core.go", "ev.Kind == election.LinkUp && o != nil &&", "false &&", "test internal/core/named TestAnEarlierProcessConfirmsNothing"},

@@ -120,9 +120,9 @@ type early struct {
 }
 
 // answer answers a request, and does what it asks for. A request that depends on the reports of
-// members waits until these have arrived.
+// members waits until these have arrived. So does the end of a drain: the drain may wait.
 func (c *Core) answer(from election.ID, f *frame) {
-	if do := f.Request.Do; !c.office.settled && (do == DoTransfer || do == DoDrain) {
+	if do := f.Request.Do; !c.office.settled && (do == DoTransfer || do == DoDrain || do == DoUndrain) {
 		c.office.early = append(c.office.early, early{from, f})
 		return
 	}

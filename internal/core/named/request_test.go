@@ -403,3 +403,26 @@ func TestARequestThatWaitsMayBeTooLate(t *testing.T) {
 		}
 	}
 }
+
+// The end of a drain that waits for reports waits behind it: otherwise the member would stay drained.
+func TestTheEndOfADrainWaitsBehindIt(t *testing.T) {
+	for _, by := range []election.ID{"1", "3"} {
+		c := newLeasedCluster(t)
+		c.campaign("a", Candidacy{}, c.ids...)
+		c.run(5 * time.Second)
+		c.leadAll(2, "3")
+		c.run(beatTime)
+		m := c.members[by]
+		for _, do := range []string{DoDrain, DoUndrain} {
+			_, actions := m.c.Request(c.now, Request{Do: do, Member: "1"})
+			m.do(actions)
+		}
+		c.run(4 * time.Second)
+		if len(m.replies) != 2 || m.replies[0].Error != "" || m.replies[1].Error != "" {
+			t.Errorf("asked by %s: %+v", by, m.replies)
+		}
+		if drained := c.members["3"].c.Drained(); len(drained) > 0 {
+			t.Errorf("asked by %s: %v are drained", by, drained)
+		}
+	}
+}
