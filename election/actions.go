@@ -42,7 +42,8 @@ type Actions interface {
 	// Claim makes this member the leader, under an epoch above the highest that it has seen.
 	// Once the epoch is saved, the Algorithm gets LeaderElected and announces it. A claim is
 	// ignored while this member is no candidate, still asks for the highest epoch, already saves
-	// a leadership, or its detector finds a leader alive.
+	// a leadership, or its detector finds a leader alive. The Machine may first ask members for a
+	// leader, or higher members whether they are candidates by now: a claim takes as long.
 	Claim()
 
 	// Accept takes the leadership t that a message from from announces. Its token must be higher

@@ -39,12 +39,13 @@ func (p *patient) Step(ev election.Event, out election.Actions) {
 }
 
 // wait is, for each higher member that may lead, the time that its announcement can
-// take: its link may have just ended, and is then dialed again.
+// take: its link may have just ended, and is then dialed again. Before it claims, it may
+// ask other members whether they are candidates by now, which takes as long and an answer.
 func wait(out election.Actions) time.Duration {
 	d := time.Millisecond
 	for _, r := range out.Members() {
 		if r.Above(out.Self()) && out.Eligible(r.ID) {
-			d += out.Timing().DialTime() + 2*out.Timing().TMax
+			d += 2*out.Timing().DialTime() + 6*out.Timing().TMax
 		}
 	}
 	return d
