@@ -290,8 +290,8 @@ func TestCardsAreNotAnsweredWithoutEnd(t *testing.T) {
 	}
 }
 
-// A member whose log is being compacted shows its card to a member that connects: without it, one that has
-// met another disk under its id ignores it for as long as the connection lasts.
+// A member whose log is being compacted sends its card to a member that connects. That member may have received
+// the card of another disk under this id, and ignores this disk until it receives its card.
 func TestACardIsShownDuringACompaction(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
 	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))

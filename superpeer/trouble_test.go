@@ -171,8 +171,9 @@ func (v *village) logsAgree(t *testing.T, open int) {
 	}
 }
 
-// TestASurplusSuperPeerThatIsItsOwnRegistrarGoes has the number wanted fall by the death of just that node whose place
-// as the surplus token's registrar its holder takes. Nodes draw their numbers: villages are tried until one has that node.
+// TestASurplusSuperPeerThatIsItsOwnRegistrarGoes kills the registrar of the surplus token. Fewer super peers are needed
+// then, and the holder of that token becomes its registrar. Nodes draw their numbers: villages are tried until one has
+// such a node.
 func TestASurplusSuperPeerThatIsItsOwnRegistrarGoes(t *testing.T) {
 	for found := false; !found && !t.Failed(); {
 		inVillage(t, 5, 0.25, func(t *testing.T, v *village) {

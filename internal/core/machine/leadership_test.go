@@ -193,8 +193,7 @@ func TestWhoStandsNextIsWaitedFor(t *testing.T) {
 		m := follow(t, "3")
 		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 		at := start.Add(time.Millisecond)
-		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-		m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})
+		crashed(m, at, "5")
 		at = at.Add(time.Millisecond)
 		m.Step(at, from("4", Message{Kind: Ping, Eligibility: says, Highest: 3})) // it follows 5 still
 		got := kinds(m.Step(at, Event{Kind: Campaign}))
@@ -213,8 +212,7 @@ func TestAClaimBehindAPollRestsOnWhatIsNew(t *testing.T) {
 		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 		m.Step(start, from("4", Message{Kind: Ping, Eligibility: IneligibleUnsaved}))
 		at := start.Add(time.Millisecond)
-		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-		if got := kinds(m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "query>4") {
+		if got := kinds(crashed(m, at, "5")); !slices.Contains(got, "query>4") {
 			t.Fatalf("5 is gone, and 3 does %q, want it to ask 4", got)
 		}
 		at = at.Add(time.Millisecond)
@@ -235,8 +233,7 @@ func TestAnAcknowledgementIsNoReportOfTheElection(t *testing.T) {
 		}
 		m.Step(start, from("3", Message{Kind: Ping, Eligibility: IneligibleUnhealthy}))
 		at := start.Add(time.Millisecond)
-		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-		if got := kinds(m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "election>4") {
+		if got := kinds(crashed(m, at, "5")); !slices.Contains(got, "election>4") {
 			t.Fatalf("5 has crashed, and 2 does %q, want an election with 4", got)
 		}
 		at = at.Add(time.Millisecond)
@@ -277,8 +274,7 @@ func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {
 		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 		at := start.Add(time.Millisecond)
 		m.Step(at, from("4", Message{Kind: Ping, Eligibility: IneligibleUnsaved}))
-		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-		m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})
+		crashed(m, at, "5")
 		m.Step(at.Add(later), from("4", Message{Kind: Probe, Token: token(3, rank("5"))}))
 		if got := kinds(m.Step(at.Add(later+1), Event{Kind: Saved})); slices.Contains(got, "elect") || !slices.Contains(got, "election>4") {
 			t.Errorf("4 stands %v after 3 has claimed, whose claim is saved: %q, want 4 asked", later, got)
@@ -342,8 +338,7 @@ func TestAClaimThatIsHeardOfIsAskedAfter(t *testing.T) {
 		"nobody has": {Message{Kind: Pong, Highest: 3}, true},
 	} {
 		m := follow(t, "3")
-		m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-		m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})
+		crashed(m, start, "5")
 		m.Step(start, from("2", Message{Kind: Pong}))
 		m.Step(start, from("2", c.word))
 		got := m.Step(start, Event{Kind: DialFailed, Peer: "4", Refused: true})

@@ -70,8 +70,7 @@ func TestASparedLeaderLeavesNoAnswerOwed(t *testing.T) {
 		}
 		m.Step(now, from("2", Message{Kind: Pong}))
 		m.Step(now, spared)
-		m.Step(now, Event{Kind: LinkDown, Peer: "5"})
-		if got := m.Step(now, Event{Kind: DialFailed, Peer: "5", Refused: true}); !slices.Contains(kinds(got), "save") {
+		if got := crashed(m, now, "5"); !slices.Contains(kinds(got), "save") {
 			t.Errorf("%s: %q, want a claim at once when it crashes", name, kinds(got))
 		}
 	}

@@ -55,6 +55,12 @@ func follow(t testing.TB, self ID) *Machine {
 	return m
 }
 
+// crashed steps m as when the process of id ends, and returns what m does then.
+func crashed(m *Machine, now time.Time, id ID) []Action {
+	m.Step(now, Event{Kind: LinkDown, Peer: id})
+	return m.Step(now, Event{Kind: DialFailed, Peer: id, Refused: true})
+}
+
 func from(id ID, msg Message) Event {
 	msg.From, msg.Election = id, "default"
 	return Event{Kind: Received, Message: &msg}
@@ -82,8 +88,7 @@ func kinds(actions []Action) (list []string) {
 
 func TestAnEpochIsOnDiskBeforeAnyoneHearsOfIt(t *testing.T) {
 	m := follow(t, "4")
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true}))
+	got := kinds(crashed(m, start, "5"))
 	if want := []string{"lose:crashed", "save"}; !slices.Equal(got, want) {
 		t.Fatalf("the leader crashes: %q, want %q: stop at once, then save, and tell nobody", got, want)
 	}
@@ -100,8 +105,7 @@ func TestWhoClosesStandsNoMore(t *testing.T) {
 	if why := m.Standing(); why != IneligibleClosing {
 		t.Errorf("it closes, and does not stand because of %q, want %q", why, IneligibleClosing)
 	}
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true}))
+	got := kinds(crashed(m, start, "5"))
 	got = append(got, kinds(m.Step(start, Event{Kind: Health, On: true}))...)
 	got = append(got, kinds(m.Step(start, Event{Kind: Campaign}))...)
 	for at := start; at.Before(start.Add(time.Minute)); at = at.Add(100 * time.Millisecond) {
@@ -114,8 +118,7 @@ func TestWhoClosesStandsNoMore(t *testing.T) {
 
 func TestWhoCannotSaveDoesNotClaimButFollows(t *testing.T) {
 	m := follow(t, "4")
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})
+	crashed(m, start, "5")
 	got := kinds(m.Step(start, Event{Kind: Saved, Err: errors.New("no space")}))
 	if slices.Contains(got, "elect") || m.View().Defined() {
 		t.Fatalf("the disk is full: %q and view %v, want no claim", got, m.View())
@@ -412,8 +415,7 @@ func BenchmarkBeat(b *testing.B) {
 
 func TestWhatAFailedDialTookIsSaidOnceMore(t *testing.T) {
 	m := follow(t, "3")
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true}))
+	got := kinds(crashed(m, start, "5"))
 	if !slices.Contains(got, "election>4") {
 		t.Fatalf("%q, want 4 asked to stand", got)
 	}

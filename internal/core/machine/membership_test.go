@@ -158,8 +158,7 @@ func TestAnObserverFollowsAndNeverLeads(t *testing.T) {
 	m := newMachine(t, "4", func(c *Config) { c.Observer, c.Following = true, token(3, rank("5")) })
 	m.Step(start, Event{Kind: Started})
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})
+	crashed(m, start, "5")
 	now := start
 	for range 100 {
 		now = now.Add(100 * time.Millisecond)
@@ -320,8 +319,7 @@ func TestALeaderThatLeavesGivesUpLeadership(t *testing.T) {
 func TestAClaimEndsWithItsMembersPlaceOnTheList(t *testing.T) {
 	m := follow(t, "4")
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1})
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	if got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "save") {
+	if got := kinds(crashed(m, start, "5")); !slices.Contains(got, "save") {
 		t.Fatalf("the leader crashes: %q, want a claim", got)
 	}
 	got := kinds(m.Step(start, from("3", Message{Kind: Members, List: []Member{{Rank: rank("4"), Version: 5, Departure: Left}}})))
@@ -600,8 +598,7 @@ func TestAListShowsWhyAMemberWasRemoved(t *testing.T) {
 	for _, id := range []ID{"1", "2", "3"} {
 		m.Step(start, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
 	}
-	m.Step(start, Event{Kind: LinkDown, Peer: "1"})
-	m.Step(start, Event{Kind: DialFailed, Peer: "1", Refused: true})
+	crashed(m, start, "1")
 	m.Step(start, Event{Kind: MemberRemoved, Peer: "4"})
 	for now := start; now.Before(start.Add(2 * time.Minute)); now = now.Add(50 * time.Millisecond) {
 		for _, id := range []ID{"2", "3"} {

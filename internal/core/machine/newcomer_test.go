@@ -64,8 +64,7 @@ func TestAMemberThatOnlyTheLeaderDidNotReachIsAsked(t *testing.T) {
 	m.Step(start, Event{Kind: Saved})
 	at := start.Add(50 * time.Millisecond)
 	m.Step(at, from("5", Message{Kind: Beat, Token: token(1, rank("5")), Version: 2, States: report}))
-	m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-	if got := m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true}); asked(got, "4") == 0 || slices.Contains(kinds(got), "save") {
+	if got := crashed(m, at, "5"); asked(got, "4") == 0 || slices.Contains(kinds(got), "save") {
 		t.Errorf("its leader is gone: %q, want 4 asked and no claim", kinds(got))
 	}
 }

@@ -96,8 +96,7 @@ func TestNoMemberClaimsWhileAnotherLeads(t *testing.T) {
 		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 		m.Step(start, from("4", Message{Kind: Coordinator, Token: token(4, rank("4")), Leads: true}))
 		m.Step(start, Event{Kind: Saved})
-		m.Step(start, Event{Kind: LinkDown, Peer: "4"})
-		actions := m.Step(start, Event{Kind: DialFailed, Peer: "4", Refused: true}) // 4 has crashed
+		actions := crashed(m, start, "4") // 4 has crashed
 		if waits := !slices.Contains(kinds(actions), "election>5"); waits != leads {
 			t.Errorf("5 leads: %v; 3 begins no election: %v, actions %q", leads, waits, kinds(actions))
 		}
@@ -130,8 +129,7 @@ func TestTheWaitEndsWithANewLeader(t *testing.T) {
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 	m.Step(start, from("4", Message{Kind: Coordinator, Token: token(4, rank("4")), Leads: true, Change: 1}))
 	m.Step(start, Event{Kind: Saved})
-	m.Step(start, Event{Kind: LinkDown, Peer: "4"})
-	m.Step(start, Event{Kind: DialFailed, Peer: "4", Refused: true}) // 3 waits for 5, which leads
+	crashed(m, start, "4") // 3 waits for 5, which leads
 	m.Step(start, from("5", Message{Kind: Coordinator, Token: token(5, rank("5")), Leads: true, Change: 1}))
 	m.Step(start, Event{Kind: Saved})
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 2})

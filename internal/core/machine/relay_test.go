@@ -148,8 +148,7 @@ func TestADialForAnotherIsNoConcern(t *testing.T) {
 func TestTheContestAwaitsWhatIsPassedOn(t *testing.T) {
 	m, timing := follow(t, "3"), Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
-	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
-	if got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "election>4") {
+	if got := kinds(crashed(m, start, "5")); !slices.Contains(got, "election>4") {
 		t.Fatalf("the leader is gone: %q, want 4 asked", got)
 	}
 	m.Step(start.Add(timing.DialTime()), Event{Kind: DialFailed, Peer: "4"})

@@ -254,8 +254,7 @@ func TestTheContestAwaitsWhatIsSaidAgain(t *testing.T) {
 	m := follow(t, "3")
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 	at := start.Add(time.Millisecond)
-	m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-	if got := kinds(m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "election>4") {
+	if got := kinds(crashed(m, at, "5")); !slices.Contains(got, "election>4") {
 		t.Fatalf("the leader is gone: %q, want 4 asked", got)
 	}
 	timing := Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
@@ -286,8 +285,7 @@ func TestWhoAsksAHigherMemberInVainAsksTheOthers(t *testing.T) {
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
 	m.Step(start, from("4", Message{Kind: Ack, Eligibility: IneligibleUnhealthy}))
 	at := start.Add(time.Millisecond)
-	m.Step(at, Event{Kind: LinkDown, Peer: "5"})
-	if got := m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true}); asked(got, "4") == 0 {
+	if got := crashed(m, at, "5"); asked(got, "4") == 0 {
 		t.Fatalf("the leader is gone: %q, want 4 asked whether it stands", kinds(got))
 	}
 	for end := at.Add(2 * time.Second); at.Before(end); at = at.Add(DefaultHeartbeat / 2) {

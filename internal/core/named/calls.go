@@ -113,7 +113,7 @@ func (c *Core) act(v verdict) {
 	}
 }
 
-// early is a request that waits until the coordinator has received who is a candidate of what.
+// early is a request that waits until members have reported their candidacies to the coordinator.
 type early struct {
 	from election.ID
 	*frame
