@@ -25,7 +25,6 @@ type knownFailure struct {
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
 	{"added_at_a_removed_member", invariant.Converges, "a removed member starts again, and adds others before a member has refused it"},
-	{"bully_candidate_while_it_asks", invariant.Overlap, "a member is a candidate again while it asks for a leader, and claims by what it was answered before"},
 }
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
