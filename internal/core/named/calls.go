@@ -93,16 +93,19 @@ func (c *Core) Request(now time.Time, r Request) (number uint64, actions []elect
 		c.replies = append(c.replies, Reply{c.number, c.uncoordinated(), RefusedNotLeading})
 		return c.number, c.finish()
 	}
-	if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
-		r.Until = at + int64(r.Within)
-	}
 	c.requests[c.number] = true
-	f := &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &r}
-	if c.office != nil {
-		c.answer(c.self, f)
-	} else {
-		c.send(c.view.Leader.ID, f)
+	q := question{from: c.self, asked: asked{c.incarnation, c.number}, Request: r}
+	if r.Within > 0 {
+		q.until = c.now.Add(r.Within)
 	}
+	if c.office != nil {
+		c.consider(q)
+		return c.number, c.finish()
+	}
+	if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
+		q.Until = at + int64(r.Within)
+	}
+	c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &q.Request})
 	return c.number, c.finish()
 }
 
@@ -113,30 +116,59 @@ func (c *Core) act(v verdict) {
 	}
 }
 
-// early is a request that waits until members have reported their candidacies to the coordinator.
-type early struct {
+// maxEarly is how many requests of a member wait at most for the reports of members.
+const maxEarly = 64
+
+// question is a request that the coordinator has received.
+type question struct {
 	from election.ID
-	*frame
+	asked
+	Request
+	until time.Time // refused after that; zero: it has no end
 }
 
-// answer answers a request, and does what it asks for. A request that depends on the reports of
-// members waits until these have arrived. So does the end of a drain: the drain may wait.
-func (c *Core) answer(from election.ID, f *frame) {
-	if do := f.Request.Do; !c.office.settled && (do == DoTransfer || do == DoDrain || do == DoUndrain) {
-		c.office.early = append(c.office.early, early{from, f})
-		return
+// asks takes in a request of another member.
+func (c *Core) asks(from election.ID, f *frame) {
+	q := question{from: from, asked: asked{f.Incarnation, f.Number}, Request: *f.Request}
+	if at, ok := c.beats.read(c.view, c.now); ok && q.Until != 0 {
+		q.until = c.now.Add(time.Duration(q.Until - at))
 	}
+	c.consider(q)
+}
+
+// consider answers a request, or has it wait: one that depends on the reports of members waits until
+// these have arrived. So does the end of a drain: the drain may wait.
+func (c *Core) consider(q question) {
+	o, do := c.office, q.Do
+	switch p := o.who(q.from); {
+	case o.settled || do != DoTransfer && do != DoDrain && do != DoUndrain:
+		c.answer(q)
+	case p.early < maxEarly:
+		p.early++
+		o.early = append(o.early, q)
+	default:
+		c.reply(q, refused(RefusedOther, "%d requests by member %s wait already until the members have reported to the new coordinator, %s: try again in a moment", maxEarly, q.from, c.self))
+	}
+}
+
+// answer does what a request asks for.
+func (c *Core) answer(q question) {
 	v := refused(RefusedNotLeading, "the request came too late: nothing was done")
-	if at, ok := c.beats.read(c.view, c.now); f.Request.Until == 0 || !ok || at <= f.Request.Until {
-		v = c.office.answer(*f.Request)
+	if q.until.IsZero() || !c.now.After(q.until) {
+		v = c.office.answer(q.Request)
 	}
-	reply := &frame{Op: opReply, Incarnation: f.Incarnation, Number: f.Number, Error: v.Error, Why: v.Why}
-	if from == c.self {
-		c.handle(reply)
-	} else {
-		c.send(from, reply) // before it steps down
-	}
+	c.reply(q, v) // before it steps down
 	c.act(v)
+}
+
+// reply sends an answer.
+func (c *Core) reply(q question, v verdict) {
+	f := &frame{Op: opReply, Incarnation: q.incarnation, Number: q.number, Error: v.Error, Why: v.Why}
+	if q.from == c.self {
+		c.handle(f)
+	} else {
+		c.send(q.from, f)
+	}
 }
 
 // answerEarly answers the requests that have waited for the reports of members.
@@ -146,8 +178,8 @@ func (c *Core) answerEarly() {
 	}
 	waited := c.office.early
 	c.office.early = nil
-	for _, r := range waited {
-		c.answer(r.from, r.frame)
+	for _, q := range waited {
+		c.answer(q)
 	}
 }
 

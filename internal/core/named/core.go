@@ -260,7 +260,7 @@ func (c *Core) receive(m *election.Message) {
 	case c.office != nil:
 		c.office.receive(m.From, f)
 		if f.Op == opRequest && f.Request != nil && !c.office.peers[m.From].asked.repeats(f) {
-			c.answer(m.From, f)
+			c.asks(m.From, f)
 		}
 	case m.From == c.view.Leader.ID:
 		c.handle(f)

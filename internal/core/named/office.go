@@ -14,9 +14,9 @@ type office struct {
 	former   *former
 	token    election.Token
 	since    time.Time
-	settled  bool    // each member that may hold anything has reported, or has lost it by time
-	early    []early // not answered yet
-	me       *peer   // this member, which is not among peers
+	settled  bool       // each member that may hold anything has reported, or has lost it by time
+	early    []question // not answered yet
+	me       *peer      // this member, which is not among peers
 	peers    map[election.ID]*peer
 	contests contests
 
@@ -58,6 +58,7 @@ type peer struct {
 	able        bool      // see refit
 	report      parcel    // a full one, on its way here
 	asked       asked     // its last request
+	early       int       // how many requests of it have waited
 }
 
 func (o *office) peerOf(id election.ID) *peer {

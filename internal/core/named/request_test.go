@@ -426,3 +426,61 @@ func TestTheEndOfADrainWaitsBehindIt(t *testing.T) {
 		}
 	}
 }
+
+// The requests of a member that wait for reports have a bound: a broken member fills no memory, and takes no room of
+// the others.
+func TestRequestsThatWaitHaveABound(t *testing.T) {
+	c := newLeasedCluster(t)
+	c.campaign("a", Candidacy{}, c.ids...)
+	c.run(5 * time.Second)
+	c.leadAll(2, "3")
+	c.run(beatTime)
+	refused := map[election.ID]int{}
+	for _, by := range []election.ID{"1", "3", "2"} {
+		m := c.members[by]
+		for i := range maxEarly + 2 {
+			if by == "2" && i == 1 {
+				break
+			}
+			_, actions := m.c.Request(c.now, Request{Do: DoTransfer, Name: "a", Member: "2"})
+			m.do(actions)
+		}
+		c.run(10 * time.Millisecond)
+		for _, r := range m.replies {
+			if r.Why != RefusedOther || !strings.Contains(r.Error, "try again") {
+				t.Errorf("asked by %s: %+v", by, r)
+			}
+			refused[by]++
+		}
+		m.replies = nil
+	}
+	if refused["1"] != 2 || refused["2"] != 0 || refused["3"] != 2 {
+		t.Errorf("refused at once: %v", refused)
+	}
+	c.run(4 * time.Second)
+	for by, n := range map[election.ID]int{"1": maxEarly, "2": 1, "3": maxEarly} {
+		m := c.members[by]
+		if len(m.replies) != n || m.replies[0].Error != "" {
+			t.Errorf("asked by %s: %d replies, want %d: %+v", by, len(m.replies), n, m.replies)
+		}
+	}
+}
+
+// The time of the coordinator's own request ends also where it has sent no heartbeat yet: at first, and in a cluster of
+// one member.
+func TestACoordinatorsOwnRequestMayBeTooLate(t *testing.T) {
+	for _, members := range []int{3, 1} {
+		c := newCluster(t, members)
+		for _, m := range c.members {
+			m.c.leased = true
+		}
+		c.leadAll(1, "1")
+		m := c.members["1"]
+		_, actions := m.c.Request(c.now, Request{Do: DoDrain, Member: "1", Force: true, Within: beatTime})
+		m.do(actions)
+		c.run(4 * time.Second)
+		if drained := m.c.Drained(); len(m.replies) != 1 || m.replies[0].Why != RefusedNotLeading || len(drained) > 0 {
+			t.Errorf("%d members: %+v, and %v are drained", members, m.replies, drained)
+		}
+	}
+}
