@@ -13,8 +13,7 @@ import (
 // Times are relative to now. Anything older than T is a passed deadline, an ended lease or a silent
 // link, and its exact age does not matter. It leaves out the comparison of clocks; the states
 // announced to watchers, which decide nothing; the state of a leader while this member is none, for
-// raft resets it with each term; the answers to its last request for votes (see Awaits); and the number of
-// cards that it has answered.
+// raft resets it with each term; and the answers to its last request for votes (see Awaits).
 func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	for _, r := range c.all() {
 		b = append(b, r...)
@@ -54,7 +53,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 }
 
 func (c *voter) appendPeer(f *form, p *peer) {
-	f.putNumbers(p.number, p.incarnation)
+	f.putNumbers(p.number, p.incarnation, uint64(min(p.answers, mostAnswers)))
 	f.times(c.t+1, p.asked, p.pullAt)
 	if p.number == c.follows.from { // otherwise it only affects when the state is announced
 		f.times(c.t+1, p.heard)

@@ -290,6 +290,34 @@ func TestCardsAreNotAnsweredWithoutEnd(t *testing.T) {
 	}
 }
 
+// A search takes two states for one if their forms are equal. A member that has answered all the cards
+// that it may does not do the same as a member that has not.
+func TestTheFormCountsTheAnsweredCards(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	c := n.cores["1"]
+	other := c.peer("2").number
+	c.noted = append(c.noted, other)
+	c.submit([][]byte{{recordDisk}}, false)
+	question := &election.Message{Kind: kindCard, From: "2", To: "1", Election: "default", Data: encode(card{Number: other, Disk: c.diskOf(other)})}
+	answered := map[string]bool{} // by form
+	for range 2 * mostAnswers {
+		form, cards := string(c.AppendForm(nil, n.now)), 0
+		for _, a := range c.Step(n.now, election.Event{Kind: election.Received, Message: question}) {
+			if a.Kind == election.Send && a.Message.Kind == kindCard {
+				cards++
+			}
+		}
+		if before, known := answered[form]; known && before != (cards > 0) {
+			t.Fatal("of two states with the same form, one answers a card and the other does not")
+		}
+		answered[form] = cards > 0
+	}
+	if len(answered) > mostAnswers+1 {
+		t.Errorf("%d forms, though after %d answers no card is answered", len(answered), mostAnswers)
+	}
+}
+
 // A member whose log is being compacted sends its card to a member that connects. That member may have received
 // the card of another disk under this id, and ignores this disk until it receives its card.
 func TestACardIsShownDuringACompaction(t *testing.T) {
