@@ -208,7 +208,8 @@ var (
 // It is refused, and this member goes on leading, with [ErrNotMember], [ErrNotLeading],
 // or [ErrUnfit]: the target is not reached, is no candidate (see [Standing]; a member
 // that has resigned will do), or is outranked by a candidate that would take over
-// from it, unless [Config.NoPreempt] is set. Otherwise it returns ctx's error, an
+// from it, unless [Config.NoPreempt] is set. A leader of a quorum also refuses it while a change of
+// the members is not committed. Otherwise it returns ctx's error, an
 // error with the member that leads instead (the target may die meanwhile), or [ErrClosed].
 // As after [Node.Resign], this member is a candidate again when the target's leadership has ended.
 func (n *Node) Transfer(ctx context.Context, id ID) error {

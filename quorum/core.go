@@ -354,7 +354,7 @@ func (c *Core) transfer(to election.ID) {
 
 // preempt hands leadership to a higher-ranked member that has been connected for 2·T.
 func (c *Core) preempt() {
-	if c.cfg.NoPreempt && c.healthy || !c.leads() || c.applied < c.lastIndex() || c.pause.On(c.now) {
+	if c.cfg.NoPreempt && c.healthy || !c.leads() || c.changing() || c.pause.On(c.now) {
 		return // while the members change, the best may be the member that is removed
 	}
 	if best := c.better(c.healthy); best != nil {

@@ -33,6 +33,9 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 	case !mayBeNamed(p):
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, p.aside)
 	}
+	if c.changing() {
+		return fmt.Errorf("member %s %w: the members are changing, and it may be the one that is removed; try again", to, election.ErrUnfit)
+	}
 	if !c.current(p.number) {
 		return fmt.Errorf("member %s %w: it has not taken up the whole log yet", to, election.ErrUnfit)
 	}

@@ -217,6 +217,10 @@ func (c *replica) lastIndex() uint64 {
 	return last
 }
 
+// changing reports whether this leader has an entry in its log that is not applied yet, on disk or on its
+// way there. Each entry after the first of its term changes the members.
+func (c *replica) changing() bool { return c.applied < max(c.ahead, c.lastIndex()) }
+
 // errUnsound is for a message that no honest member would send.
 var errUnsound = errors.New("no member of this cluster would send that")
 
