@@ -82,8 +82,12 @@ func (c *heirs) othersStand() bool {
 }
 
 // successor returns the member to hand over to: the transfer target, otherwise the highest-ranked
-// candidate that has the whole log, or none.
+// candidate that has the whole log, or none. While the members change, the best may be the member that
+// is removed: the others would wait for it in vain.
 func (c *heirs) successor() uint64 {
+	if c.changing() {
+		return raft.None
+	}
 	var best *peer
 	c.upToDate(func(p *peer) {
 		switch {
