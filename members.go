@@ -47,7 +47,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	p.ID = id
 	e := p.member()
 	if err := n.try(ctx, func() error {
-		refused := n.admitChange(false, id, false)
+		refused := n.machine.AdmitChange(false, id, false)
 		if refused == nil && !n.machine.Fits(e) {
 			refused = election.ErrFull
 		}
@@ -89,7 +89,7 @@ func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 		if !n.machine.Knows(id) {
 			return fmt.Errorf("member %s: %w", id, ErrNotMember)
 		}
-		if refused := n.admitChange(false, id, false); refused != nil {
+		if refused := n.machine.AdmitChange(false, id, false); refused != nil {
 			return fmt.Errorf("priority of member %s: %w", id, refused)
 		}
 		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
@@ -131,7 +131,7 @@ func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
 		return err
 	}
 	err = n.try(ctx, func() error {
-		if refused := n.admitChange(true, id, force); refused != nil {
+		if refused := n.machine.AdmitChange(true, id, force); refused != nil {
 			return fmt.Errorf("remove member %s: %w", id, refused)
 		}
 		known := n.machine.Knows(id)
@@ -150,23 +150,6 @@ func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
 	return err
 }
 
-// decided is a core whose members are changed by a majority, which takes its time and
-// may be refused.
-type decided interface {
-	AdmitChange(remove bool, id ID, force bool) error
-}
-
-// admitChange reports whether the members can be changed now.
-func (g *ground) admitChange(remove bool, id ID, force bool) error {
-	if d, ok := g.machine.(decided); ok {
-		return d.AdmitChange(remove, id, force)
-	}
-	if e, ok := g.machine.Entry(g.id); ok && e.Departure == election.Removed {
-		return ErrRemoved
-	}
-	return nil
-}
-
 // errUndecided is a deadline that has passed: what was asked for may still come about.
 var errUndecided error = undecided{}
 
@@ -178,7 +161,7 @@ func (undecided) Is(target error) bool { return target == context.DeadlineExceed
 
 // awaitChange waits until a change that a majority decides has come about here.
 func (g *ground) awaitChange(ctx context.Context, id ID, done func() bool) error {
-	if _, ok := g.machine.(decided); !ok {
+	if _, best := g.machine.(*machine.Machine); best {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*g.timeout, fmt.Errorf("member %s: %w within %v: look at batuta status, and ask again", id, errUndecided, 10*g.timeout))

@@ -62,7 +62,8 @@ type Core interface {
 	Fits(e election.Member) bool                  // whether the list has room for e
 	Vouch() (election.Token, time.Duration)       // the leadership that holds for it, and how long ago it received that leader
 
-	AdmitTransfer(to election.ID) error // whether this member may now hand leadership over to that member, by [election.Transfer]
+	AdmitChange(remove bool, id election.ID, force bool) error // whether the list may be changed now at this member, by [election.MemberAdded] or [election.MemberRemoved]
+	AdmitTransfer(to election.ID) error                        // whether this member may now hand leadership over to that member, by [election.Transfer]
 
 	Admit(now time.Time, peer election.Rank, incarnation uint64) error       // whether a peer that dials this member may
 	AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error // whether a peer that answers its dial may

@@ -233,6 +233,7 @@ func (m *elector) install() {
 	m.restsOnNoAnswer()
 	m.seen.See(m.tenure.Held().Epoch)
 	m.doubt("")
+	m.wasRemoved = false
 	m.do(election.Action{Kind: election.NotifyElected, Token: m.tenure.Held()})
 	m.endSuspicion()
 	m.alarms.Cancel(timerEligible)

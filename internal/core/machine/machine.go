@@ -38,6 +38,7 @@ func New(c Config) (*Machine, error) {
 	for _, e := range m.enlist(c) {
 		m.mustNotify(e, m.now)
 	}
+	m.wasRemoved = slices.ContainsFunc(c.State.Members, func(e election.Member) bool { return e.ID == c.Self.ID && e.Departure == election.Removed })
 	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
 	m.unfounded = !m.founds()
 	return m, nil
@@ -142,14 +143,12 @@ func (m *Machine) handleMembership(ev *election.Event) {
 		m.joinRequested(ev.Member, ev.Token)
 	case election.JoinAccepted:
 		m.joinAccepted(ev.List, ev.Token, ev.Age)
-	case election.MemberAdded, election.MemberRemoved:
-		switch {
-		case m.place == removed:
-			// Its work may still run, but a member that it removed now would take the two for members that
-			// have removed each other, and put it back.
-		case ev.Kind == election.MemberAdded:
+	case election.MemberAdded:
+		if m.AdmitChange(false, ev.Member.ID, false) == nil {
 			m.add(ev.Member, ev.On)
-		default:
+		}
+	case election.MemberRemoved:
+		if m.AdmitChange(true, ev.Peer, false) == nil {
 			m.remove(ev.Peer, false)
 		}
 	case election.Leaving:

@@ -115,6 +115,7 @@ func (m *listing) forgetStrangers() {
 // membership is this member's own state on the members' lists.
 type membership struct {
 	place          place
+	wasRemoved     bool      // its disk has its own removal, and it has had no leader since it started: no member has admitted it
 	nextPull       time.Time // not before is anyone asked for its list
 	nextCorrection time.Time // not before is this member's priority on the list corrected
 }
@@ -329,6 +330,18 @@ func (m *listing) relisted() {
 	}
 	m.place = onList
 	m.enterPhaseWithoutLeader()
+}
+
+// AdmitChange returns nil if this member may change the list, or [election.ErrRemoved]. A removed
+// member would otherwise pass changes to members that the rest of the cluster refuses, or remove a
+// member that then takes the two for members that have removed each other. Its own entry and
+// address are its own.
+func (m *listing) AdmitChange(_ bool, id election.ID, _ bool) error {
+	own, _ := m.Entry(m.cfg.Self.ID)
+	if m.place == removed || own.Departure == election.Removed || m.wasRemoved && id != own.ID {
+		return election.ErrRemoved
+	}
+	return nil
 }
 
 // add puts a member on the list because the user asks for it, a removed member too. What the

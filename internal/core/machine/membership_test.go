@@ -633,3 +633,29 @@ func TestWhoHasLeftIsBackByItsOwnWord(t *testing.T) {
 		}
 	}
 }
+
+// A removed member that starts again changes no list before it leads or follows: only then has the
+// cluster admitted it, or is there no cluster. It takes its own address at once.
+func TestARemovedMemberChangesTheListOnceItHasALeader(t *testing.T) {
+	disk := State{ID: "2", Members: []Member{{Rank: rank("2"), Version: RemovalLead, Departure: Removed}}}
+	m := newMachine(t, "2", func(c *Config) { c.State, c.Address = disk, "" })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("2"), Address: "here:2"}})
+	m.Step(start, Event{Kind: Saved})
+	if e := entry(m, "2"); e.Address != "here:2" {
+		t.Errorf("its own entry is %+v, want the address that it has found out", e)
+	}
+	if err := m.AdmitChange(false, "8", false); !errors.Is(err, ErrRemoved) {
+		t.Errorf("before it has a leader, a change is admitted with %v, want %v", err, ErrRemoved)
+	}
+	add := Event{Kind: MemberAdded, Member: Member{Rank: rank("8"), Address: "new:8"}}
+	if m.Step(start, add); m.Knows("8") {
+		t.Error("it adds 8 before it has a leader")
+	}
+	for _, id := range []ID{"1", "3", "4", "5"} {
+		stepAlone(m, start, Event{Kind: DialFailed, Peer: id, Refused: true})
+	}
+	if m.Step(start, add); m.View().Leader.ID != "2" || !m.Knows("8") {
+		t.Errorf("it has %v for its leader, and knows 8: %v", m.View(), m.Knows("8"))
+	}
+}
