@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -45,7 +46,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	}
 	if st.RaftState == raft.StateLeader {
 		c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-			f.putNumbers(id, pr.Match, pr.Next, uint64(pr.State), pr.PendingSnapshot)
+			f.putNumbers(id, pr.Match, pr.Next, uint64(pr.State), pr.PendingSnapshot, unsent(pr, st.GetCommit()))
 			f.putFlags(pr.MsgAppFlowPaused, pr.RecentActive)
 		})
 	}
@@ -72,6 +73,13 @@ func (c *voter) appendPeer(f *form, p *peer) {
 		data, _ := proto.Marshal(p.deferred) // raft's own message
 		f.b = append(f.b, data...)
 	}
+}
+
+// unsent returns how many indexes up to a commit index raft has not sent to a member yet.
+func unsent(pr tracker.Progress, commit uint64) (n uint64) {
+	for pr.Next = math.MaxUint64; n < commit && pr.CanBumpCommit(commit-n); n++ {
+	}
+	return n
 }
 
 // form collects the parts of a state.

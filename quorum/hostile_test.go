@@ -318,6 +318,54 @@ func TestTheFormCountsTheAnsweredCards(t *testing.T) {
 	}
 }
 
+// Two leaders have the same log, and one has sent another member that all of it is committed. Once that
+// member answers, only the other leader sends it.
+func TestTheFormHasWhatIsKnownToBeCommitted(t *testing.T) {
+	forms, sent := map[string]bool{}, map[bool]int{}
+	for _, early := range []bool{true, false} {
+		n := newNetwork(t, "1", "2", "3")
+		n.run(3 * time.Second)
+		c := n.cores["3"]
+		n.lost = true
+		n.step("3", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
+		n.step("3", election.Event{Kind: election.LinkDown, Peer: "1"}) // then raft sends one message at a time
+		n.settle()
+		receive := func(m *election.Message) {
+			m.Election, m.To = "default", "3"
+			n.step("3", election.Event{Kind: election.Received, Message: m})
+			n.settle()
+		}
+		answers := func(from election.ID) {
+			m := &pb.Message{Type: pb.MsgAppResp.Enum(), From: &c.peer(from).number, To: &c.me.Number, Term: new(c.term()), Index: new(c.lastIndex())}
+			data, _ := proto.Marshal(m)
+			receive(&election.Message{Kind: kindAppendAnswer, From: from, Token: c.leadership(), Data: data})
+		}
+		acknowledges := func(from election.ID) {
+			receive(&election.Message{Kind: election.Ack, From: from, Token: c.leadership(), Stamp: c.stamp(), Data: varints(c.me.Number, c.peer(from).number, 1)})
+		}
+		if early {
+			answers("2")
+		}
+		acknowledges("1")
+		if !early {
+			answers("2")
+		}
+		forms[string(c.AppendForm(nil, n.now))] = true
+		n.heard = func(m election.Message) {
+			if m.Kind == kindAppend && m.To == "1" {
+				sent[early]++
+			}
+		}
+		answers("1")
+	}
+	if sent[true] == sent[false] {
+		t.Fatalf("both send %d messages: this shows nothing", sent[true])
+	}
+	if len(forms) != 2 {
+		t.Error("both have the same form, and do not do the same")
+	}
+}
+
 // A member whose log is being compacted sends its card to a member that connects. That member may have received
 // the card of another disk under this id, and ignores this disk until it receives its card.
 func TestACardIsShownDuringACompaction(t *testing.T) {

@@ -23,7 +23,7 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 			states uint64
 		}{
 			{explore.Config{Crashes: 1, Restarts: 1}, 59_649},
-			{explore.Config{Crashes: 1, Suspicions: 1}, 122_148},
+			{explore.Config{Crashes: 1, Suspicions: 1}, 122_634},
 		}...)
 	}
 	for i, s := range searches {

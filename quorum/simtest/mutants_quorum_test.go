@@ -113,5 +113,7 @@ var quorumMutants = []wrong{
 	{"quorum: no card is shown during a compaction", "quorum/messages.go", "\tc.showCard(p)\n\tc.greetMeta", "\tif !c.busy() {\n\t\tc.showCard(p)\n\t}\n\tc.greetMeta", "scenario quorum/testdata/connects_during_a_compaction.txt"},
 	{"quorum: a card names a disk that is not written yet", "quorum/cards.go", "c.node == nil || c.fresh ||", "c.node == nil ||", "test quorum TestNoCardNamesADiskThatIsNotWritten"},
 	{"quorum: a successor that writes a change does not ask afterwards", "quorum/messages.go", "if c.stepRaft(msg); !c.standsInRaft() {", "if c.stepRaft(msg); false {", "scenario quorum/testdata/successor_writes_a_change.txt"},
+	{"quorum: a search does not count answered cards", "quorum/form.go", "uint64(min(p.answers, mostAnswers))", "0", "test quorum TestTheFormCountsTheAnsweredCards"},
+	{"quorum: a search does not know which commit index a leader has sent", "quorum/form.go", "pr.CanBumpCommit(commit-n)", "false", "test quorum TestTheFormHasWhatIsKnownToBeCommitted"},
 	{"quorum: a candidate that raft refuses waits as for votes", "quorum/voter.go", "\tif !c.standsInRaft() {\n", "\tif false {\n", "scenario quorum/testdata/all_write_a_change.txt"},
 }
