@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 	"internal/api/reply":            {"internal/web"},
 	"internal/command/algorithm":    {"election", "election/bully", "election/ring", "quorum"},
 	"internal/command/ask":          {"", "election", "internal/api", "internal/api/access", "internal/api/joblist", "internal/command/cli", "internal/command/explain", "internal/work/jobs", "internal/command/lock", "internal/net/security", "quorum"},
-	"internal/command/checking":     {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
+	"internal/command/checking":     {"election", "internal/api", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
 	"internal/command/cli":          {"election", "internal/api", "internal/api/access", "internal/work/hooks", "internal/work/schedule", "internal/core/named", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":      {"", "internal/api"},
 	"internal/command/floor":        {"internal/disk/datadir"},

@@ -23,6 +23,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/logfile"
+	"github.com/batuta-dev/batuta/internal/disk/statefile"
 	"github.com/batuta-dev/batuta/internal/net/discovery"
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
@@ -38,7 +40,8 @@ certificate that ends within 14 days, and a list that does not have this machine
 The clock of each machine is in its answer; a second of difference is a fault. The best of
 three round trips is compared with t-max.
 Of this machine it finds a listen address that it does not have, the permissions of the
-secret and of the data directory, and how long a small write there takes to be safe.
+secret and of the data directory, a data directory of another member or cluster or with
+damaged files, and how long a small write there takes to be safe.
 
 It ends with exit code 1 when there is a fault, with 2 when the configuration is wrong.`
 
@@ -227,6 +230,10 @@ func local() map[netip.Addr]bool {
 const (
 	leastSpace = 64 << 20
 	syncs      = 5
+
+	// While the agent writes its log, a look can see an append in part.
+	looks     = 3
+	lookAgain = 100 * time.Millisecond
 )
 
 // disk finds what would keep a member from its data directory, or from answering in time.
@@ -251,6 +258,10 @@ func (p *Plan) disk() []Finding {
 			return fault("permission", "the directory "+err.Error(), "then check again")
 		}
 	}
+	var held []Finding
+	if !fresh {
+		held = p.held()
+	}
 	took, err := syncTime(dir)
 	switch free := freeSpace(dir); {
 	case errors.Is(err, fs.ErrPermission):
@@ -270,7 +281,34 @@ func (p *Plan) disk() []Finding {
 	if at.OK = true; fresh {
 		at.What += "; the directory is created at the first start"
 	}
-	return []Finding{at}
+	return append(held, at)
+}
+
+// held finds what keeps this member from starting on what is in its data directory.
+func (p *Plan) held() (found []Finding) {
+	fault := func(what, do string) {
+		found = append(found, Finding{Kind: "state", Member: string(p.ID), Where: p.DataDir, What: what, Do: do})
+	}
+	id, cluster, err := statefile.Inspect(p.DataDir)
+	switch {
+	case err != nil:
+		fault(err.Error(), "then check again")
+	case cluster != "" && cluster != p.Cluster:
+		fault(fmt.Sprintf("the directory belongs to cluster %s, and this is cluster %s", cluster, p.Cluster), "give each cluster its own --data-dir, or correct --cluster")
+	case id != election.None && p.ID != election.None && id != p.ID:
+		fault(fmt.Sprintf("the directory belongs to member %s, and this is member %s", id, p.ID), "give each member its own --data-dir, or correct --id")
+	}
+	if p.Algorithm != "quorum" {
+		return found
+	}
+	for range looks {
+		if err = logfile.Inspect(p.DataDir); err == nil {
+			return found
+		}
+		time.Sleep(lookAgain)
+	}
+	fault(err.Error(), "then check again")
+	return found
 }
 
 // existing is dir, or the directory in which it will be created.

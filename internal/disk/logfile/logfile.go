@@ -136,29 +136,55 @@ func (l *Log) path() string { return filepath.Join(l.dir, File) }
 // the log.
 func (l *Log) Load() ([][]byte, error) {
 	l.file = nil
-	info, err := os.Stat(l.path())
+	c, err := contentsOf(l.dir)
 	if err != nil {
-		return nil, fmt.Errorf("read the log: %w", datadir.Remedy(err))
-	}
-	if info.Size() > MaxBytes {
-		return nil, fmt.Errorf("%s: %w: %d bytes, and a log takes %d at most", l.path(), errDamaged, info.Size(), MaxBytes)
-	}
-	data, err := os.ReadFile(l.path())
-	if err != nil {
-		return nil, fmt.Errorf("read the log: %w", datadir.Remedy(err))
-	}
-	records, end, err := decode(data)
-	if errors.Is(err, errDamaged) {
-		return nil, fmt.Errorf("%s: %w: what this member has promised the others is lost with it, and an older copy must not take its place: remove the member from the cluster, empty %s, and add it again", l.path(), err, l.dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.path(), err)
-	}
-	l.file, l.end = info, end
-	if err := l.cut(data); err != nil {
 		return nil, err
 	}
-	return records, nil
+	l.file, l.end = c.file, c.end
+	if err := l.cut(c.data); err != nil {
+		return nil, err
+	}
+	return c.records, nil
+}
+
+// Inspect returns the error with which [Open] or [Log.Load] would refuse the log in dir. It changes
+// nothing. While a member writes, an append may look like damage for a moment.
+func Inspect(dir string) error {
+	_, err := contentsOf(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return (&Log{dir: dir}).deleted()
+	}
+	return err
+}
+
+// contents is what the file of a log holds.
+type contents struct {
+	file    os.FileInfo
+	data    []byte
+	records [][]byte
+	end     position
+}
+
+// contentsOf reads the log in dir.
+func contentsOf(dir string) (c contents, err error) {
+	path := filepath.Join(dir, File)
+	if c.file, err = os.Stat(path); err != nil {
+		return c, fmt.Errorf("read the log: %w", datadir.Remedy(err))
+	}
+	if c.file.Size() > MaxBytes {
+		return c, fmt.Errorf("%s: %w: %d bytes, and a log takes %d at most", path, errDamaged, c.file.Size(), MaxBytes)
+	}
+	if c.data, err = os.ReadFile(path); err != nil {
+		return c, fmt.Errorf("read the log: %w", datadir.Remedy(err))
+	}
+	c.records, c.end, err = decode(c.data)
+	if errors.Is(err, errDamaged) {
+		return c, fmt.Errorf("%s: %w: what this member has promised the others is lost with it, and an older copy must not take its place: remove the member from the cluster, empty %s, and add it again", path, err, dir)
+	}
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
 }
 
 // cut zeroes what follows the last whole batch.

@@ -73,37 +73,62 @@ func (s *Dir) path(name string) string { return filepath.Join(s.dir, name) }
 // different cluster, which has other members and epochs; a save without a cluster is from a version
 // that did not write it.
 func (s *Dir) Load() (election.State, error) {
-	c, err := readCopies(s.path(File))
-	if err == nil { // an earlier process may have ended before its name was on disk
-		err = s.syncDir(s.dir)
+	c, unusable, err := find(s.dir)
+	switch {
+	case err != nil:
+		return election.State{}, err
+	case unusable != nil:
+		s.log.Warn("the state file cannot be used; the previous copy is", "error", unusable, "copy", s.path(previousFile), "epoch", c.state.Token.Epoch)
+		return c.state, nil
+	case c.file == nil:
+		return election.State{}, nil
 	}
-	if err == nil && c.cluster != "" && c.cluster != s.cluster {
+	if err := s.syncDir(s.dir); err != nil { // an earlier process may have ended before its name was on disk
+		return election.State{}, unread(err)
+	}
+	if c.cluster != "" && c.cluster != s.cluster {
 		return election.State{}, fmt.Errorf("data directory %s belongs to cluster %s, and this is cluster %s: give each cluster its own, or set Config.Cluster to %[2]s", s.dir, c.cluster, s.cluster)
 	}
-	if err == nil {
-		if c.damaged {
-			s.log.Warn("one of the two copies in the state file is damaged, as a power cut during a save leaves it; the other is used", "file", s.path(File), "epoch", c.state.Token.Epoch)
-		}
-		s.know(c)
-		return c.state, nil
+	if c.damaged {
+		s.log.Warn("one of the two copies in the state file is damaged, as a power cut during a save leaves it; the other is used", "file", s.path(File), "epoch", c.state.Token.Epoch)
 	}
-	if !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist) {
-		return election.State{}, fmt.Errorf("read the state: %w", datadir.Remedy(err))
-	}
-	previous, errPrevious := Read(s.path(previousFile))
-	switch {
-	case errPrevious == nil:
-		s.log.Warn("the state file cannot be used; the previous copy is", "error", err, "copy", s.path(previousFile), "epoch", previous.Token.Epoch)
-		return previous, nil
-	case errors.Is(err, fs.ErrNotExist) && errors.Is(errPrevious, fs.ErrNotExist):
-		return election.State{}, nil // a first start
-	case errors.Is(errPrevious, fs.ErrNotExist):
-		return election.State{}, fmt.Errorf("no usable state in %s: %w: restore the file from a backup, or remove %s while the other members run, so that this one learns the epoch from them",
-			s.dir, err, s.path(File))
-	}
-	return election.State{}, fmt.Errorf("no usable state in %s: %w; and its previous copy: %w: restore the file from a backup, or remove %s and %s while the other members run, so that this one learns the epoch from them",
-		s.dir, err, errPrevious, s.path(File), s.path(previousFile))
+	s.know(c)
+	return c.state, nil
 }
+
+// Inspect returns the member and the cluster of the last save in dir. It changes nothing, and works
+// while a member uses the directory. Both are empty before the first start.
+func Inspect(dir string) (id election.ID, cluster string, err error) {
+	c, _, err := find(dir)
+	return c.state.ID, c.cluster, err
+}
+
+// find reads the last save in dir; a result without a file is of a first start. If that save cannot
+// be used, the result is the previous copy, with the reason.
+func find(dir string) (c copies, unusable, err error) {
+	file, previous := filepath.Join(dir, File), filepath.Join(dir, previousFile)
+	c, unusable = readCopies(file)
+	if unusable == nil {
+		return c, nil, nil
+	}
+	if !errors.Is(unusable, errDamaged) && !errors.Is(unusable, fs.ErrNotExist) {
+		return copies{}, nil, unread(unusable)
+	}
+	c, err = readCopies(previous)
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case err == nil:
+		return c, unusable, nil
+	case missing && errors.Is(unusable, fs.ErrNotExist):
+		return copies{}, nil, nil
+	case missing:
+		return copies{}, nil, fmt.Errorf("no usable state in %s: %w: restore the file from a backup, or remove %s while the other members run, so that this one learns the epoch from them",
+			dir, unusable, file)
+	}
+	return copies{}, nil, fmt.Errorf("no usable state in %s: %w; and its previous copy: %w: restore the file from a backup, or remove %s and %s while the other members run, so that this one learns the epoch from them",
+		dir, unusable, err, file, previous)
+}
+
+func unread(err error) error { return fmt.Errorf("read the state: %w", datadir.Remedy(err)) }
 
 // know records the position of the last save.
 func (s *Dir) know(c copies) {
