@@ -359,19 +359,28 @@ func SourceOf(f *pflag.Flag) string {
 	return ""
 }
 
-// origins returns what to add to an error that names flags of cmd: what has set them, such as a
-// variable.
+// origins returns what to add to an error that names flags of cmd, or the file or directory of one:
+// what has set them, such as a variable.
 func origins(cmd *cobra.Command, text string) (added string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		from := SourceOf(f)
 		if from == "file" {
 			from = cmd.Flags().Lookup("config").Value.String()
 		}
-		if from != "" && !strings.Contains(text, from) && regexp.MustCompile(`(^|[^\w-])--`+regexp.QuoteMeta(f.Name)+`($|[^\w-])`).MatchString(text) {
+		named := func(what, before, after string) bool {
+			return regexp.MustCompile(`(^|` + before + `)` + regexp.QuoteMeta(what) + `($|` + after + `)`).MatchString(text)
+		}
+		if from != "" && !strings.Contains(text, from) && (named("--"+f.Name, `[^\w-]`, `[^\w-]`) || isPath(f) && named(f.Value.String(), `[ "]`, `[ ":;,]`)) {
 			added += "; --" + f.Name + " is set by " + from
 		}
 	})
 	return added
+}
+
+// isPath reports whether the value of a flag is the name of a file or directory.
+func isPath(f *pflag.Flag) bool {
+	kind, _ := pflag.UnquoteUsage(f)
+	return (kind == "FILE" || kind == "DIR") && f.Value.String() != ""
 }
 
 const byHand = "batuta_by_hand"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,10 +51,14 @@ func TestAnErrorNamesTheSourceOfTheValue(t *testing.T) {
 		for _, flag := range []string{"agent", "agent-key", "config"} {
 			cmd.Flags().String(flag, "", "")
 		}
+		cmd.Flags().String("key-file", "", "`FILE` with a key")
 		Alias(cmd.Flags(), "agent", "http")
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 			if err := (Sources{Lookup: func(of string) (string, bool) { return map[string]string{name: "here"}[of], of == name }}).Apply(cmd); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("key-file") {
+				return Usagef("open here: no such file")
 			}
 			return Usagef("--agent: no address")
 		}
@@ -72,8 +77,14 @@ func TestAnErrorNamesTheSourceOfTheValue(t *testing.T) {
 		{"BATUTA_AGENT_KEY", nil, ""}, // a longer name
 		{"BATUTA_AGENT", []string{"--agent", "here"}, ""},
 		{"", []string{"--config", file}, "; --agent is set by " + file},
+		{"BATUTA_KEY_FILE", nil, "; --key-file is set by BATUTA_KEY_FILE"}, // its value is in the error
+		{"", []string{"--key-file", "here"}, ""},
 	} {
-		if got, want := run(test.name, test.args...), "status: --agent: no address"+test.want+"\n"; got != want {
+		text := "--agent: no address"
+		if test.name == "BATUTA_KEY_FILE" || slices.Contains(test.args, "--key-file") {
+			text = "open here: no such file"
+		}
+		if got, want := run(test.name, test.args...), "status: "+text+test.want+"\n"; got != want {
 			t.Errorf("%s %v: %q, want %q", test.name, test.args, got, want)
 		}
 	}
