@@ -204,7 +204,7 @@ func variable(flag string) string {
 
 // WarnOfVariables warns of variables that match no flag but almost match a flag: they would be
 // ignored silently. It considers the flags of all commands. If two commands have a flag in singular
-// and plural, it suggests that of cmd.
+// and plural, or both resemble the variable, it suggests that of cmd.
 func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	names, own := flagNames(cmd), namesIn(cmd.Flags())
 	for _, entry := range environ {
@@ -215,6 +215,9 @@ func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 		}
 		flag := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
 		near := nearest(flag, names)
+		if ownNear := nearest(flag, own); near != flag && ownNear != "" {
+			near = ownNear
+		}
 		if !slices.Contains(own, flag) {
 			alike := func(name string) bool { return strings.TrimSuffix(name, "s") == strings.TrimSuffix(flag, "s") }
 			if i := slices.IndexFunc(own, alike); i >= 0 {
