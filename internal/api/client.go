@@ -165,6 +165,12 @@ func (c *Client) answered(req *http.Request) (*http.Response, error) {
 		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && connected.Load() {
 			return nil, unreachable("agent %s accepts connections and does not answer: %w; its process is frozen or overloaded: look at it, or ask another member", c.addr, unwrapped(err))
 		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			return nil, unreachable("agent %s answers without TLS: give as --agent http://%s", c.addr, strings.TrimPrefix(c.base, "https://"))
+		}
+		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return nil, unreachable("agent %s has a certificate that is not accepted: %w; give --tls-ca FILE with its authority, or --secret-file FILE of its cluster", c.addr, unwrapped(err))
+		}
 		return nil, unreachable("agent %s does not answer: %w; start it, or give as --agent the address that an agent's ready event names", c.addr, unwrapped(err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
@@ -191,6 +197,9 @@ func (c *Client) interrupted(ctx context.Context) error {
 func (c *Client) refusal(resp *http.Response) error {
 	var said struct{ Error string }
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if strings.Contains(string(body), "HTTP request to an HTTPS server") {
+		return unreachable("agent %s answers only with TLS: give as --agent https://%s, and its authority as --tls-ca FILE", c.addr, strings.TrimPrefix(c.base, "http://"))
+	}
 	if json.Unmarshal(body, &said) != nil || said.Error == "" {
 		return unreachable("agent %s: %s answered %s: is it batuta's HTTP address?", c.addr, resp.Request.URL.Path, resp.Status)
 	}

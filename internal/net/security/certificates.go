@@ -42,9 +42,20 @@ func (s *Security) loadCertificates() (*certificates, error) {
 	a.serve = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair, nil }
 	a.dial = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
 	if err := a.own(pair, s.id); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.options.CertFile, err)
+		return nil, fmt.Errorf("%s: %w", s.options.CertFile, s.options.issued(err))
 	}
 	return a, nil
+}
+
+// issued adds what to do to the error of this member's own certificate.
+func (o Options) issued(err error) error {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w; issue it by an authority of %s, or add its authority to that file", err, o.CAFile)
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return fmt.Errorf("%w; issue another one, or set the clock of this machine", err)
+	}
+	return err
 }
 
 // own checks that peers would accept this member's certificate, and returns the reason if not.

@@ -63,7 +63,7 @@ func LoadPair(certFile, keyFile string) (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", certFile, keyFile, err)
+		return nil, fmt.Errorf("%s and %s: %w; give a certificate and the key that was made for it", certFile, keyFile, err)
 	}
 	return &pair, nil
 }
@@ -76,7 +76,7 @@ func LoadPool(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM form", path)
+		return nil, fmt.Errorf("%s holds no certificate in PEM form: name the file of the authority, such as ca.pem", path)
 	}
 	return pool, nil
 }
