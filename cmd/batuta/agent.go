@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +29,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/work/jobs"
 	"github.com/batuta-dev/batuta/internal/work/systemd"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // partingTime is how long an agent takes at most to hand over and close.
@@ -153,6 +155,7 @@ type agentRun struct {
 	job   *job                           // what "batuta run" runs; nil: nothing
 	book  *jobs.Book                     // what is known of jobs
 
+	begun   map[string]string  // the settings of the --config file at the start
 	leaving time.Time          // when the signal that ends it came; zero: none has
 	beside  func(*batuta.Node) // is called once the node runs; may be nil
 }
@@ -180,6 +183,7 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	_, a.begun, _ = a.readFile() // an error is for a reload to report: these flags are checked
 	if a.flags.hooks.PodLabel {
 		if a.pod, err = podlabel.Own(a.flags.cluster, a.Lookup, a.log); err != nil {
 			return err
@@ -409,7 +413,7 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 // reload takes over what can change while the member runs: the log level, and what the
 // files of secrets, certificates and tokens hold.
 func (a *agentRun) reload() {
-	level, err := a.freshLevel()
+	level, settings, err := a.readFile()
 	if err != nil {
 		a.log.Error("reload failed: all settings and files are used as they were read before; fix the --config file and send SIGHUP again", "error", err)
 		return
@@ -422,24 +426,52 @@ func (a *agentRun) reload() {
 		return
 	}
 	a.log.Info("settings and files are reloaded", "log-level", level.String())
+	if changed := differing(a.begun, settings); a.begun != nil && len(changed) > 0 {
+		a.log.Warn("the --config file has changes that need a restart: this process goes on with the settings of its start", "settings", strings.Join(changed, ","))
+	}
 }
 
-// freshLevel is the log level of the --config file as it is now, which may have keys of
-// any command that reads it.
-func (a *agentRun) freshLevel() (slog.Level, error) {
+// differing returns the keys, in order, that two files have with different values, or one of them
+// does not have.
+func differing(before, now map[string]string) (keys []string) {
+	for key := range now {
+		if _, there := before[key]; !there {
+			keys = append(keys, key)
+		}
+	}
+	for key, value := range before {
+		if text, there := now[key]; !there || text != value {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// readFile returns the log level of the --config file as it is now, which may have keys of any
+// command that reads it, and the other settings of a member that the file decides.
+func (a *agentRun) readFile() (level slog.Level, settings map[string]string, err error) {
 	var fresh agentFlags
 	cmd := &cobra.Command{Use: "fresh", Run: func(*cobra.Command, []string) {}}
 	newRootCommand(a.Env).AddCommand(cmd)
 	fresh.register(cmd.Flags())
 	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
-	var err error
 	if old := a.cmd.Flags().Lookup("log-level"); old.Changed && cli.SourceOf(old) == "" {
 		err = cmd.Flags().Set("log-level", old.Value.String())
 	}
 	if err = errors.Join(err, applySources(cmd, a.Lookup, "")); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return fresh.output.Level()
+	settings = map[string]string{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		started := a.cmd.Flags().Lookup(f.Name)
+		typed := started != nil && started.Changed && cli.SourceOf(started) == ""
+		if cli.SourceOf(f) == "file" && f.Name != "log-level" && !typed {
+			settings[f.Name] = f.Value.String()
+		}
+	})
+	level, err = fresh.output.Level()
+	return level, settings, err
 }
 
 // This file prints what an agent sees, as --events has it.

@@ -91,7 +91,8 @@ func TestReload(t *testing.T) {
 	stderr := bufio.NewScanner(a.stderr)
 	for _, step := range []struct{ file, want string }{
 		{"log-level: loud\n", `--log-level \"loud\": use debug`},
-		{"log-level: debug\n", "are reloaded\" log-level=DEBUG"},
+		{"log-level: debug\nhttp: off\n", "are reloaded\" log-level=DEBUG"},
+		{"log-level: info\npriority: 2\n", "settings of its start\" settings=priority"},
 	} {
 		write(step.file)
 		if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
