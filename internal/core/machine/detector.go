@@ -64,10 +64,27 @@ func (m *watcher) beaten(from int, msg *election.Message) {
 	m.acknowledge(from)
 }
 
+// pinged returns the member to ping: the watched member, if there is a way to it. Between a leader
+// and its followers heartbeats and acknowledgements keep a link alive. Only what needs proof that it
+// has arrived needs a ping there.
+func (m *watcher) pinged() (i int, ok bool) {
+	i, ok = m.index[m.watched]
+	if !ok {
+		return i, false
+	}
+	peer := &m.members[i]
+	if !peer.link {
+		return i, !peer.viaAt.IsZero()
+	}
+	_, relayed := m.relayTo(i, m.now)
+	beats := m.tenure.Beats() || m.tenure.LedBy(peer.ID)
+	return i, !beats || relayed || len(peer.Unconfirmed) > 0
+}
+
 // ping keeps the link to the watched member alive.
 func (m *watcher) ping() {
-	i, ok := m.index[m.watched]
-	if !ok || m.now.Before(m.nextPing) || !m.members[i].link && m.members[i].viaAt.IsZero() {
+	i, ok := m.pinged()
+	if !ok || m.now.Before(m.nextPing) {
 		return
 	}
 	m.pings(m.now.Add(m.cfg.Timing.Heartbeat))
@@ -371,7 +388,7 @@ func (m *watcher) wakeForDetector() {
 			m.alarms.Wake(at)
 		}
 	}
-	if i, ok := m.index[m.watched]; ok && (m.members[i].link || !m.members[i].viaAt.IsZero()) {
+	if _, ok := m.pinged(); ok {
 		m.alarms.Wake(m.nextPing)
 	}
 	m.wakeForOthersWork()
