@@ -115,5 +115,6 @@ var quorumMutants = []wrong{
 	{"quorum: a successor that writes a change does not ask afterwards", "quorum/messages.go", "if c.stepRaft(msg); !c.standsInRaft() {", "if c.stepRaft(msg); false {", "scenario quorum/testdata/successor_writes_a_change.txt"},
 	{"quorum: a search does not count answered cards", "quorum/form.go", "uint64(min(p.answers, mostAnswers))", "0", "test quorum TestTheFormCountsTheAnsweredCards"},
 	{"quorum: a search does not know which commit index a leader has sent", "quorum/form.go", "pr.CanBumpCommit(commit-n)", "false", "test quorum TestTheFormHasWhatIsKnownToBeCommitted"},
+	{"quorum: a search forgets the answers to a repeated request", "internal/sim/explore/timed_members.go", " && cause != linkUp {", " {", "test internal/sim/explore TestARepeatedRequestKeepsTheAnswers"},
 	{"quorum: a candidate that raft refuses waits as for votes", "quorum/voter.go", "\tif !c.standsInRaft() {\n", "\tif false {\n", "scenario quorum/testdata/all_write_a_change.txt"},
 }

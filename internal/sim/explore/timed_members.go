@@ -310,7 +310,7 @@ func (s *pasts) step(self int, at *instance, p *past, acts *[]timedAct) (*instan
 			case election.Halt:
 				return at, a.Err
 			}
-			if act, of := s.act(at, a); of && acts != nil {
+			if act, of := s.act(at, p.cause.kind, a); of && acts != nil {
 				*acts = append(*acts, act)
 			}
 		}
@@ -319,7 +319,7 @@ func (s *pasts) step(self int, at *instance, p *past, acts *[]timedAct) (*instan
 }
 
 // act returns the part of an action that a search uses.
-func (s *pasts) act(at *instance, a *election.Action) (act timedAct, of bool) {
+func (s *pasts) act(at *instance, cause timedKind, a *election.Action) (act timedAct, of bool) {
 	act = timedAct{kind: a.Kind, token: a.Token}
 	if a.To != election.None {
 		act.to = s.x.index(a.To)
@@ -331,7 +331,8 @@ func (s *pasts) act(at *instance, a *election.Action) (act timedAct, of bool) {
 	case election.NotifyLost:
 		at.told = election.Token{}
 	case election.Send:
-		if k := a.Message.Kind; k == "vote" || k == "pre-vote" {
+		// Over a new link a member repeats its request, and the answers until then count.
+		if k := a.Message.Kind; (k == "vote" || k == "pre-vote") && cause != linkUp {
 			at.votes = 0
 		}
 		act.m, act.token = s.message(a.Message), a.Message.Token
