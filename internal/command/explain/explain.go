@@ -97,13 +97,7 @@ func whyLost(l api.Line, steps []api.Record) string {
 		}
 		return "no heartbeat arrived in time"
 	case batuta.CauseResigned:
-		if heir, ok := strings.CutPrefix(detail, "it hands over to "); ok {
-			return "it handed over to " + heir
-		}
-		if detail == "it asks for the leader" { // without a reason
-			return "it reported that its leadership ended"
-		}
-		return "it resigned or handed over"
+		return whyResigned(cmp.Or(why["steps down"], detail)) // a quorum's leader steps down
 	case batuta.CauseSuperseded:
 		token, _ := strings.CutPrefix(detail, "a higher token ")
 		if epoch, leader, ok := strings.Cut(token, ":"); ok && leader != l.Leader {
@@ -124,6 +118,23 @@ func whyLost(l api.Line, steps []api.Record) string {
 		return "the process of " + l.ID + " was stopped"
 	}
 	return cmp.Or(detail, l.Cause, "the agent reports no cause")
+}
+
+// whyResigned is why a leader gave leadership away, if its own record has the reason.
+func whyResigned(detail string) string {
+	if heir, ok := strings.CutPrefix(detail, "it hands over to "); ok {
+		return "it handed over to " + heir
+	}
+	if reason, ok := strings.CutPrefix(detail, "it is no candidate: "); ok && reason != string(batuta.StandingResigned) {
+		return "it is no candidate any more: " + reason
+	}
+	switch detail {
+	case "it asks for the leader": // without a reason
+		return "it reported that its leadership ended"
+	case "its disk refuses the log", "its disk has not answered for T", "it is unhealthy", "it is to be removed":
+		return detail
+	}
+	return "it resigned or handed over"
 }
 
 // reported reports whether a follower has the end of a leadership from its leader.
