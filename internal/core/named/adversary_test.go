@@ -218,7 +218,7 @@ func (a *adversary) stopAll(m *tester) {
 // fault has something fail, or ends that.
 func (a *adversary) fault() {
 	m, other := a.some(), a.some()
-	switch a.IntN(17) {
+	switch a.IntN(22) {
 	case 0, 1, 2:
 		if !m.dead && a.knows(m.id) {
 			a.elect(m.id)
@@ -255,6 +255,105 @@ func (a *adversary) fault() {
 		a.stall(m)
 	case 16:
 		a.acknowledgeLate(m)
+	case 17:
+		a.drainWhile(m, other)
+	case 18:
+		a.handOverAndStall(m, other)
+	case 19:
+		a.loseAndChange(m)
+	case 20:
+		a.drainByForce(m)
+	case 21:
+		a.thereAndBack(m, other)
+	}
+}
+
+// drainWhile has the coordinator drained while a seat is transferred to it, or away from it.
+func (a *adversary) drainWhile(m, other *tester) {
+	if a.leader == election.None || m.dead {
+		return
+	}
+	a.request(m, Request{Do: DoTransfer, Name: a.names[a.IntN(len(a.names))], Member: []election.ID{a.leader, other.id}[a.IntN(2)]})
+	a.run(time.Duration(a.Int64N(int64(5 * time.Millisecond))))
+	a.request(m, Request{Do: DoDrain, Member: a.leader, Force: a.IntN(2) == 0})
+	a.run(time.Duration(a.Int64N(int64(5 * time.Millisecond))))
+	if a.IntN(2) == 0 {
+		a.elect(a.some().id)
+	}
+}
+
+// handOverAndStall has a seat handed over while its leader, its next leader or the coordinator is stopped for longer than T.
+func (a *adversary) handOverAndStall(m, to *tester) {
+	if m.dead {
+		return
+	}
+	name := a.names[a.IntN(len(a.names))]
+	a.request(m, Request{Do: DoTransfer, Name: name, Member: to.id})
+	a.run(time.Duration(a.Int64N(int64(5 * time.Millisecond))))
+	stopped := []*tester{to}
+	if a.leader != election.None && a.IntN(2) == 0 {
+		stopped = append(stopped, a.members[a.leader])
+	}
+	for _, id := range a.all {
+		if _, leads := a.members[id].leads[name]; leads && a.IntN(2) == 0 {
+			stopped = append(stopped, a.members[id])
+		}
+	}
+	for _, s := range stopped {
+		s.stalledUntil = a.now.Add(s.c.timing.T() + time.Duration(a.Int64N(int64(2*time.Second))))
+		a.note("%s stalls until %v", s.id, s.stalledUntil.Sub(time.Unix(0, 0)))
+	}
+}
+
+// loseAndChange has members begin and end candidacies while none coordinates.
+func (a *adversary) loseAndChange(next *tester) {
+	if a.leader != election.None {
+		if lost := a.members[a.leader]; a.IntN(2) == 0 {
+			a.kill(lost)
+		} else {
+			a.depose()
+		}
+	}
+	for range 1 + a.IntN(6) {
+		m, name := a.some(), a.names[a.IntN(len(a.names))]
+		switch {
+		case m.dead:
+		case a.IntN(2) == 0:
+			a.stands(m, name)
+		default:
+			a.note("%s withdraws %s", m.id, name)
+			m.do(m.c.Withdraw(a.now, name))
+		}
+		a.run(time.Duration(a.Int64N(int64(100 * time.Millisecond))))
+	}
+	if !next.dead && a.knows(next.id) {
+		a.elect(next.id)
+	}
+}
+
+// drainByForce has a member drained first without, then by force; a different member coordinates at once.
+func (a *adversary) drainByForce(m *tester) {
+	if a.leader == election.None {
+		return
+	}
+	by := a.members[a.leader]
+	for _, force := range []bool{false, true} {
+		a.request(by, Request{Do: DoDrain, Member: m.id, Force: force})
+		a.run(time.Duration(a.Int64N(int64(200 * time.Millisecond))))
+	}
+}
+
+// thereAndBack has a different member coordinate for less than T, and the same as before after it.
+func (a *adversary) thereAndBack(m, other *tester) {
+	before := a.leader
+	for _, id := range []election.ID{m.id, other.id, before} {
+		if id != election.None && !a.members[id].dead && a.knows(id) {
+			a.elect(id)
+			a.run(time.Duration(a.Int64N(int64(m.c.timing.T() / 3))))
+			if a.IntN(2) == 0 {
+				a.follow()
+			}
+		}
 	}
 }
 
@@ -420,6 +519,23 @@ func (a *adversary) settle() {
 	a.follow()
 	a.run(30 * time.Second)
 	a.check()
+	a.rests()
+}
+
+// rests checks that nothing is to be moved: each change was looked at.
+func (a *adversary) rests() {
+	for _, m := range a.members {
+		m.moves = 0
+	}
+	o := a.members[a.leader].c.office
+	o.uneven = true
+	for _, k := range o.contests.byName {
+		o.lookAt(k)
+	}
+	a.run(5 * time.Second)
+	if n := a.moved(); n > 0 {
+		a.t.Errorf("%d leaderships begin when all is looked at again", n)
+	}
 }
 
 // check checks that as many members lead each name as can, and that all members have that alike.
@@ -511,6 +627,9 @@ func (a *adversary) checkBooks() {
 		a.t.Error("not settled")
 	}
 	for id, m := range a.members {
+		if !maps.Equal(m.c.drained, o.drained) {
+			a.t.Errorf("%s has %v drained, coordinator %v", id, m.c.drained, o.drained)
+		}
 		if m.c.digest != o.digest || m.c.version != o.version {
 			a.t.Errorf("%s has version %d, coordinator %d", id, m.c.version, o.version)
 		}

@@ -105,7 +105,11 @@ func (c *Core) forward(ev *election.Event) {
 	c.started = c.started || ev.Kind == election.Started
 	c.closes = c.closes || ev.Kind == election.Closing
 	if o := c.office; ev.Kind == election.LinkUp && o != nil && o.peers[ev.Peer] != nil {
-		o.peers[ev.Peer].echo = 0 // another process may be connected now: it has a time of its own
+		p := o.peers[ev.Peer]
+		p.echo = 0 // another process may be connected now: it has a time of its own
+		if ev.Incarnation < p.asked.incarnation {
+			p.asked = asked{} // it began where the clock was set back
+		}
 	}
 	actions := c.Core.Step(c.now, *ev)
 	for i := range actions {

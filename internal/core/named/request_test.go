@@ -484,3 +484,23 @@ func TestACoordinatorsOwnRequestMayBeTooLate(t *testing.T) {
 		}
 	}
 }
+
+// A process that begins where the clock was set back has a lower number than the one before: it is answered all the same.
+func TestAProcessWithALowerNumberIsAnswered(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 1)
+	for _, life := range []uint64{5, 2} {
+		c.crash("1")
+		c.members["1"].life = life
+		m := c.start("1")
+		c.leadAll(1, "3")
+		c.members["3"].step(election.Event{Kind: election.LinkUp, Peer: "1", Incarnation: m.life})
+		c.members["3"].step(election.Event{Kind: election.PeerUp, Peer: "1"})
+		c.run(time.Second)
+		_, actions := m.c.Request(c.now, Request{Do: DoDrain, Member: "2"})
+		m.do(actions)
+		c.run(time.Second)
+		if len(m.replies) != 1 {
+			t.Errorf("process %d: %+v", m.life, m.replies)
+		}
+	}
+}
