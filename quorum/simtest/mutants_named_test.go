@@ -31,6 +31,7 @@ var namedMutants = []wrong{
 	{"named: a drain that waits for reports outlasts its end", "internal/core/named/calls.go", " && do != DoUndrain:", ":", "test internal/core/named TestTheEndOfADrainWaitsBehindIt"},
 	{"named: what waits for reports is done too late", "internal/core/named/calls.go", "if q.until.IsZero() || ", "if true || ", "test internal/core/named TestARequestThatWaitsMayBeTooLate"},
 	{"named: a process that began where the clock was set back gets no answer", "internal/core/named/core.go", "\t\t\tp.asked = asked{} //", "\t\t\t_ = p //", "test internal/core/named TestAProcessWithALowerNumberIsAnswered"},
+	{"named: a drain by force is taken for the drain before it", "internal/core/named/table.go", "return hashText(string(id), 8)", "return hashText(string(id), 7)", "test internal/core/named TestADrainByForceIsNotTakenForADrain"},
 	{"named: a coordinator's own request has no end", "internal/core/named/calls.go", "		q.until = c.now.Add(r.Within)\n", "", "test internal/core/named TestACoordinatorsOwnRequestMayBeTooLate"},
 	{"named: requests that wait have no bound", "internal/core/named/calls.go", "p.early < maxEarly", "true", "test internal/core/named TestRequestsThatWaitHaveABound"},
 	{"named: a silent member is given names after a stop", "internal/core/named/office.go", "		if !p.silent {\n			p.heard", "		if true {\n			p.heard", "test internal/core/named TestASilentMemberIsGivenNothingAfterAStop"},

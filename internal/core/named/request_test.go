@@ -504,3 +504,30 @@ func TestAProcessWithALowerNumberIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// A drain that is repeated by force differs from the drain before it, also for a member that has missed the repetition
+// when the coordinator changes.
+func TestADrainByForceIsNotTakenForADrain(t *testing.T) {
+	c := newLedCluster(t, 4, "4", 0)
+	c.campaign("a", Candidacy{}, "1", "2")
+	c.run(time.Second)
+	drain := func(by election.ID, force bool) {
+		m := c.members[by]
+		_, actions := m.c.Request(c.now, Request{Do: DoDrain, Member: "3", Force: force})
+		m.do(actions)
+		c.run(10 * time.Millisecond)
+	}
+	drain("4", false)
+	c.run(time.Second)
+	c.loses = func(m *election.Message) bool { return m.To == "1" }
+	drain("4", true)
+	c.loses = nil
+	c.crash("4")
+	c.leadAll(2, "2")
+	c.run(2 * time.Second)
+	for _, id := range []election.ID{"1", "2", "3"} {
+		if !c.members[id].c.drained["3"] {
+			t.Errorf("at %s the drain is not by force", id)
+		}
+	}
+}

@@ -95,14 +95,14 @@ func (t *table) at(k key) *entry {
 // drain sets the members that are to lead nothing, and those of them that also give up what has
 // no further candidate.
 func (t *table) drain(ids, forced []election.ID) {
-	for id := range t.drained {
-		t.digest ^= hashText(string(id), 7)
+	for id, force := range t.drained {
+		t.digest ^= hashDrain(id, force)
 	}
 	clear(t.drained)
 	for _, id := range ids {
 		if !t.isDrained(id) {
 			t.drained[id] = slices.Contains(forced, id)
-			t.digest ^= hashText(string(id), 7)
+			t.digest ^= hashDrain(id, t.drained[id])
 		}
 	}
 }
@@ -177,6 +177,14 @@ func hash(s Seat) uint64 {
 		h = ^h
 	}
 	return h
+}
+
+// hashDrain is of what members must have alike of a drained member.
+func hashDrain(id election.ID, force bool) uint64 {
+	if force {
+		return hashText(string(id), 8)
+	}
+	return hashText(string(id), 7)
 }
 
 func hashText(text string, h uint64) uint64 {
