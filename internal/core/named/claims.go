@@ -104,14 +104,6 @@ func (o *office) takes(p *peer, f *frame) {
 	o.flushSoon()
 }
 
-// claimedAll applies the claims of this member itself.
-func (o *office) claimedAll(claims []claim) {
-	for _, cl := range claims {
-		o.claimed(o.me, cl)
-	}
-	o.raised(o.raises(claims))
-}
-
 // raised takes in under what epochs somebody has seen seats.
 func (o *office) raised(seats []Seat) {
 	for _, at := range seats {
@@ -279,17 +271,4 @@ func (o *office) takesAlike(p *peer, like claim) {
 		}
 		o.claims(k, p, cl)
 	}
-}
-
-// tellsItself applies this member's own report as it takes office.
-func (o *office) tellsItself() {
-	like, unlike := o.inFewWords()
-	if like == nil {
-		o.claimedAll(o.claimsOf(nil))
-		return
-	}
-	claims := o.claimsOf(unlike)
-	o.mentions(claims)
-	o.takesAlike(o.me, *like)
-	o.claimedAll(claims)
 }

@@ -228,10 +228,10 @@ func (m *member) tellAll(f frame, claims []claim) {
 	m.retryAt = m.now.Add(m.timing.T() << (m.retries - 1))
 	m.reported++
 	list := parts(claims, m.partBytes, claimSize)
-	f.Stamp, f.Version, f.Whole, f.Parts, f.Digest, f.Incarnation, f.Fit = m.stamp(), m.reported, true, len(list), m.digest, m.incarnation, m.fit
+	f.Stamp, f.Version, f.Whole, f.Parts, f.Digest = m.stamp(), m.reported, true, len(list), m.digest
 	for i, p := range list {
-		f.Part, f.Claims, f.Raise = i, p, m.raises(p)
-		m.send(m.view.Leader.ID, &f)
+		f.Part = i
+		m.send(m.view.Leader.ID, m.filled(f, p))
 	}
 	m.allTold()
 }
@@ -243,10 +243,15 @@ func (m *member) report() {
 	}
 	for _, p := range parts(m.claimsOf(m.dirty), m.partBytes, claimSize) {
 		m.reported++
-		m.send(m.view.Leader.ID, &frame{Op: opReport, Stamp: m.stamp(), Base: m.reported - 1, Version: m.reported,
-			Incarnation: m.incarnation, Fit: m.fit, Claims: p, Raise: m.raises(p)})
+		m.send(m.view.Leader.ID, m.filled(frame{Op: opReport, Stamp: m.stamp(), Base: m.reported - 1, Version: m.reported}, p))
 	}
 	m.allTold()
+}
+
+// filled is a report with what every report has, and these claims.
+func (m *member) filled(f frame, claims []claim) *frame {
+	f.Incarnation, f.Fit, f.Claims, f.Raise = m.incarnation, m.fit, claims, m.raises(claims)
+	return &f
 }
 
 // allTold records that nothing is left to report.
@@ -277,19 +282,21 @@ func (m *member) informClosed() {
 	}
 }
 
-// reportAnew reports everything to a new coordinator: compactly, unless that is no shorter. If
-// the coordinator has different assignments it asks for the rest.
+// reportAnew reports everything to a new coordinator. If that has different assignments from those of a
+// compact report, it asks for the rest.
+func (m *member) reportAnew() { m.tellAll(m.shortest()) }
+
+// shortest is a report of everything, and its claims: compact, unless that is no shorter.
 //
 // A compact report is of what both have alike. If the digests agree, both have the same
 // assignments. For most names the member then only confirms them: it leads what it was assigned
 // and nothing else, and is a candidate. Ten thousand names take as many bytes as ten.
-func (m *member) reportAnew() {
+func (m *member) shortest() (frame, []claim) {
 	like, unlike := m.inFewWords()
 	if like == nil {
-		m.reportAll()
-		return
+		return frame{Op: opReport}, m.claimsOf(nil)
 	}
-	m.tellAll(frame{Op: opAlike, Alike: like}, m.claimsOf(unlike))
+	return frame{Op: opAlike, Alike: like}, m.claimsOf(unlike)
 }
 
 // inFewWords returns the default candidacy of most names, and the names that need claims; nil:

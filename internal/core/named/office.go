@@ -213,7 +213,7 @@ func (o *office) settle() {
 			return
 		}
 		for _, m := range o.Members() {
-			if p := o.peers[m.ID]; m.ID != o.self && !(p != nil && (p.reported || p.down)) {
+			if p := o.who(m.ID); !(p != nil && (p.reported || p.down)) {
 				return
 			}
 		}

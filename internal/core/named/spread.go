@@ -255,7 +255,7 @@ func (o *office) own() {
 	for len(o.dirty) > 0 {
 		claims := o.claimsOf(o.dirty)
 		o.allTold()
-		o.claimedAll(claims)
+		o.takes(o.me, o.filled(frame{}, claims))
 	}
 }
 

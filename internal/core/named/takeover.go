@@ -22,12 +22,9 @@ func newOffice(m *member, last *former, t election.Token) *office {
 		}
 	}
 	o.takeOver()
-	o.tellsItself()
-	o.allTold()
-	o.notHeld(o.me)
 	o.checkAt = o.now.Add(o.timing.T() / 2)
-	o.settle()
-	o.flushSoon()
+	o.reportedAll(o.me, o.filled(o.shortest()))
+	o.allTold()
 	return o
 }
 
@@ -151,7 +148,7 @@ func (last *former) over(o *office) time.Time {
 		if process, closed := last.closed[h.ID]; closed && process == h.Incarnation {
 			continue
 		}
-		if p := o.who(h.ID); p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation {
+		if p := o.who(h.ID); p == nil || !p.reported || p.incarnation != h.Incarnation {
 			left = max(left, h.Left)
 		}
 	}
