@@ -242,9 +242,10 @@ func (p *Plan) disk() []Finding {
 		return []Finding{{OK: true, Kind: "disk", Member: string(p.ID), Where: "this machine", What: "no --data-dir: the state ends with the process"}}
 	}
 	at := Finding{Kind: "disk", Member: string(p.ID), Where: p.DataDir}
+	var held []Finding
 	fault := func(kind, what, do string) []Finding {
 		at.Kind, at.What, at.Do = kind, what, do
-		return []Finding{at}
+		return append(held, at)
 	}
 	dir, fresh, err := existing(p.DataDir)
 	if err != nil {
@@ -258,7 +259,6 @@ func (p *Plan) disk() []Finding {
 			return fault("permission", "the directory "+err.Error(), "then check again")
 		}
 	}
-	var held []Finding
 	if !fresh {
 		held = p.held()
 	}

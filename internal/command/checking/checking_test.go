@@ -3,6 +3,7 @@ package checking
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/disk/statefile"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
@@ -260,6 +262,14 @@ func TestTheDisk(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(p.DataDir)), ".*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
+	}
+	damaged := t.TempDir() // on the same disk
+	p.DataDir = damaged
+	if err := errors.Join(os.Chmod(damaged, 0o700), os.WriteFile(filepath.Join(damaged, statefile.File), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if found := p.disk(); len(found) != 2 || found[0].Kind != "state" || found[1].Kind != "disk" {
+		t.Errorf("got %+v", found)
 	}
 }
 
