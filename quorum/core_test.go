@@ -345,3 +345,27 @@ func TestACompactionThatIsPutOffIsFollowedByAWrite(t *testing.T) {
 		t.Errorf("nothing was written for a minute: written %d, leader %s", n.cores["1"].written, n.leader())
 	}
 }
+
+// A leader has its next look for a better member in the step in which a user removes that member. It does not yield to it.
+func TestYieldsToNoMemberInTheStepThatRemovesIt(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3", "4")
+	n.step("4", election.Event{Kind: election.Health, On: false})
+	n.settle()
+	n.run(5 * time.Second)
+	if n.leader() != "3" {
+		t.Fatalf("member %s leads", n.leader())
+	}
+	c := n.cores["3"]
+	n.step("4", election.Event{Kind: election.Health, On: true})
+	c.setAside(c.peer("4"), election.Eligible)
+	n.now = c.transferAt.Add(time.Millisecond)
+	n.step("3", election.Event{Kind: election.MemberRemoved, Peer: "4"})
+	if !c.leads() {
+		t.Error("it yields to the member that it removes")
+	}
+	n.settle()
+	n.run(2 * time.Second)
+	if n.halted["4"] == nil || n.leader() != "3" {
+		t.Errorf("member %s leads, and 4 has ended with %v", n.leader(), n.halted["4"])
+	}
+}

@@ -208,7 +208,9 @@ func (c *changes) proposeChange(kind pb.ConfChangeType, s seat) {
 	if kind != pb.ConfChangeAddLearnerNode && kind != pb.ConfChangeUpdateNode {
 		cc.Transition = pb.ConfChangeTransitionJointImplicit.Enum()
 	}
-	_ = c.node.ProposeConfChange(cc) // pursue tries it again until it has happened
+	if c.node.ProposeConfChange(cc) == nil { // otherwise pursue tries it again
+		c.ahead = c.lastIndex() + 1
+	}
 }
 
 // reap proposes the removal of a member that has been away for too long, if this member leads.

@@ -110,7 +110,7 @@ type replica struct {
 	applied uint64
 	hard    *pb.HardState // of raft; on disk, except a commit index that need not be
 	safe    uint64        // the commit index on disk
-	ahead   uint64        // the last entry that was given to the disk
+	ahead   uint64        // the last entry that was proposed here, or given to the disk
 	unsure  bool          // since its start the log has had changes of the voters that are not applied
 }
 
@@ -217,8 +217,8 @@ func (c *replica) lastIndex() uint64 {
 	return last
 }
 
-// changing reports whether this leader has an entry in its log that is not applied yet, on disk or on its
-// way there. Each entry after the first of its term changes the members.
+// changing reports whether this leader has an entry that is not applied yet: proposed, on its way to the
+// disk, or on disk. Each entry after the first of its term changes the members.
 func (c *replica) changing() bool { return c.applied < max(c.ahead, c.lastIndex()) }
 
 // errUnsound is for a message that no honest member would send.

@@ -71,6 +71,7 @@ var quorumMutants = []wrong{
 	{"quorum: a leader that is cut off counts silent members as reached", "quorum/leader.go", "\t\tc.hangUpSilent()\n", "", "scenario quorum/testdata/makes_no_way_in_vain.txt"},
 	{"quorum: yields to one that is to be removed", "quorum/core.go", " || c.changing() || c.pause", " || c.pause", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: yields to one of which the removal is being written", "quorum/replica.go", "return c.applied < max(c.ahead, c.lastIndex())", "return c.applied < c.lastIndex()", "scenario quorum/testdata/makes_no_way_while_it_writes.txt"},
+	{"quorum: yields to one of which it proposes the removal", "quorum/members.go", "\t\tc.ahead = c.lastIndex() + 1\n", "", "test quorum TestYieldsToNoMemberInTheStepThatRemovesIt"},
 	{"quorum: hands over to one that is being removed", "quorum/heirs.go", "\tif c.changing() {\n\t\treturn fmt", "\tif false {\n\t\treturn fmt", "scenario quorum/testdata/transfer_to_removed.txt"},
 	{"quorum: a leader that resigns names a successor that is being removed", "quorum/heirs.go", "\tif c.changing() {\n\t\treturn raft", "\tif false {\n\t\treturn raft", "scenario quorum/testdata/resigns_during_a_removal.txt"},
 	{"quorum: a paused member lets another ask for votes", "quorum/follower.go", "\tif c.pause.Bars(c.now, p.rank.ID, c.Knows) && m", "\tif false && m", "test quorum TestAPausedMemberLetsNoOtherAskForVotes"},
