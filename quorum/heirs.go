@@ -34,7 +34,7 @@ func (c *heirs) AdmitTransfer(to election.ID) error {
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, p.aside)
 	}
 	if c.changing() {
-		return fmt.Errorf("member %s %w: the members are changing, and it may be the one that is removed; try again", to, election.ErrUnfit)
+		return fmt.Errorf("member %s %w: a change of the members is not committed yet; try again", to, election.ErrUnfit)
 	}
 	if !c.current(p.number) {
 		return fmt.Errorf("member %s %w: it has not taken up the whole log yet", to, election.ErrUnfit)
