@@ -452,9 +452,16 @@ func differing(before, now map[string]string) (keys []string) {
 // command that reads it, and the other settings of a member that the file decides.
 func (a *agentRun) readFile() (level slog.Level, settings map[string]string, err error) {
 	var fresh agentFlags
+	var work job
 	cmd := &cobra.Command{Use: "fresh", Run: func(*cobra.Command, []string) {}}
 	newRootCommand(a.Env).AddCommand(cmd)
 	fresh.register(cmd.Flags())
+	switch has := a.cmd.Flags().Lookup; {
+	case has("schedule") != nil: // "batuta run"
+		work.register(cmd.Flags())
+	case has("elections-file") != nil:
+		work.registerAgent(cmd.Flags())
+	}
 	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
 	if old := a.cmd.Flags().Lookup("log-level"); old.Changed && cli.SourceOf(old) == "" {
 		err = cmd.Flags().Set("log-level", old.Value.String())
@@ -465,8 +472,8 @@ func (a *agentRun) readFile() (level slog.Level, settings map[string]string, err
 	settings = map[string]string{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		started := a.cmd.Flags().Lookup(f.Name)
-		typed := started != nil && started.Changed && cli.SourceOf(started) == ""
-		if cli.SourceOf(f) == "file" && f.Name != "log-level" && !typed {
+		reads := started != nil && (!started.Changed || cli.SourceOf(started) != "")
+		if cli.SourceOf(f) == "file" && f.Name != "log-level" && reads {
 			settings[f.Name] = f.Value.String()
 		}
 	})

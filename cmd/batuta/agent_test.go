@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -92,13 +94,37 @@ func TestReload(t *testing.T) {
 	for _, step := range []struct{ file, want string }{
 		{"log-level: loud\n", `--log-level \"loud\": use debug`},
 		{"log-level: debug\nhttp: off\n", "are reloaded\" log-level=DEBUG"},
-		{"log-level: info\npriority: 2\n", "settings of its start\" settings=priority"},
+		{"log-level: info\npriority: 2\ngrace: 9s\n", "settings of its start\" settings=grace,priority"},
 	} {
 		write(step.file)
 		if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		said(t, stderr, step.want)
+	}
+}
+
+// A file may serve several commands. Only the settings of this one need its restart.
+func TestAReloadNamesTheSettingsOfItsCommand(t *testing.T) {
+	file, write := fileOf(t, "batuta.yaml")
+	write("listen: 127.0.0.1:1\npriority: 2\ngrace: 9s\nmissed: skip\n")
+	env := cli.Env{Lookup: func(string) (string, bool) { return "", false }}
+	for _, test := range []struct {
+		name string
+		want []string
+	}{
+		{"witness", []string{"listen"}},
+		{"agent", []string{"grace", "listen", "priority"}},
+		{"run", []string{"grace", "listen", "missed", "priority"}},
+	} {
+		cmd, _, err := newRootCommand(env).Find([]string{test.name})
+		if err = cmp.Or(err, cmd.ParseFlags([]string{"--config", file})); err != nil {
+			t.Fatal(err)
+		}
+		_, settings, err := (&agentRun{Env: env, cmd: cmd}).readFile()
+		if got := slices.Sorted(maps.Keys(settings)); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, %v, want %v", test.name, got, err, test.want)
+		}
 	}
 }
 
