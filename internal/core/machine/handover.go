@@ -62,9 +62,7 @@ func (m *elector) release() {
 			m.send(i, &election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""})
 		}
 	})
-	if m.eligibility() != election.Eligible {
-		m.declines(m.now) // that is what it has reported with its end
-	}
+	m.hasReported() // with its end
 	m.leaveTo(heir, m.tenure.Held())
 	m.discoverInDoubt()
 	m.reviewed(m.eligibility()) // what kept it from being a candidate may have ended meanwhile

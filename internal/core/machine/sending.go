@@ -73,9 +73,7 @@ func (m *mail) replyToProbe(to election.ID) {
 	if !ok || i == m.me {
 		return
 	}
-	if m.eligibility() != election.Eligible {
-		m.declines(m.now)
-	}
+	m.hasReported()
 	m.send(i, &election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.tenure.Held(), Ended: m.tenure.Over() && !m.tenure.Draining(), Follows: m.tenure.Live(), Age: m.leaderAge()})
 }
 
