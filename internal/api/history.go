@@ -88,13 +88,34 @@ func (h *history) followNamed(ctx context.Context, e Elections) {
 
 // add records an event, and what the node did since the previous event.
 func (h *history) add(l Line, news []batuta.Record) {
-	if len(news) > 0 {
+	if news = news[:led(l, news)]; len(news) > 0 {
 		h.seen = news[len(news)-1].At
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, Reason{l, recordsOf(news[max(0, len(news)-maxReasons):])})
 	h.events = slices.Delete(h.events, 0, max(0, len(h.events)-maxHistory))
+}
+
+// led returns how many of the records led to an event. The rest is of changes of leadership after it: while
+// a cluster elects, they often come before the event is recorded.
+func led(l Line, news []batuta.Record) int {
+	begins, ends := l.Event == string(batuta.EventLeader), l.Event == string(batuta.EventLost)
+	next := len(news)
+	for i, r := range news {
+		begun := r.What == "leads" || r.What == "follows"
+		if !begun && r.What != "loses" {
+			continue
+		}
+		if (begun && begins || !begun && ends) && string(r.Peer) == l.Leader && r.Token.Epoch == l.Epoch {
+			return i + 1
+		}
+		next = min(next, i)
+	}
+	if begins || ends {
+		return len(news)
+	}
+	return next
 }
 
 // present returns the present history of member id: of a named election, if named is its name.

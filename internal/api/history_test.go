@@ -55,3 +55,38 @@ func TestHistoryKeepsReasons(t *testing.T) {
 		t.Errorf("%d events are kept, %d are the bound", len(h.events), maxHistory)
 	}
 }
+
+// An event that is recorded late leaves to the next ones what led to them.
+func TestALateEventLeavesTheReasonsOfTheNext(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	first, second := batuta.Token{Epoch: 1, Leader: batuta.Rank{ID: "5"}}, batuta.Token{Epoch: 2, Leader: batuta.Rank{ID: "3"}}
+	var trace []batuta.Record
+	for i, r := range []batuta.Record{
+		{What: "adopts", Peer: "5", Token: first}, {What: "follows", Peer: "5", Token: first},
+		{What: "finds down", Peer: "5"}, {What: "loses", Peer: "5", Token: first},
+		{What: "claims", Peer: "3", Token: second}, {What: "leads", Peer: "3", Token: second},
+	} {
+		r.At = began.Add(time.Duration(i+1) * time.Microsecond)
+		trace = append(trace, r)
+	}
+	h := newHistory(began)
+	for _, ev := range []batuta.Event{
+		{Kind: batuta.EventLeader, View: batuta.View{Token: first}},
+		{Kind: batuta.EventMember, Member: "5"},
+		{Kind: batuta.EventLost, View: batuta.View{Lost: first, Cause: batuta.CauseCrashed}},
+		{Kind: batuta.EventLeader, View: batuta.View{Token: second}},
+	} {
+		var news []batuta.Record
+		for _, r := range trace {
+			if r.At.After(h.seen) {
+				news = append(news, r)
+			}
+		}
+		h.add(EventLine("3", ev), news)
+	}
+	for i, want := range []string{"follows", "finds down", "loses", "leads"} {
+		if all := h.events[i].Records; len(all) == 0 || all[len(all)-1].What != want {
+			t.Errorf("event %d has the records %v, want them to end with %q", i, all, want)
+		}
+	}
+}
