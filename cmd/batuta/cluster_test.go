@@ -291,14 +291,31 @@ func TestAWitnessVotesAndNeverLeads(t *testing.T) {
 // awaitVoters waits until that many members vote, as m sees it.
 func awaitVoters(t *testing.T, m *member, n int) {
 	t.Helper()
-	votes := func() bool {
+	awaitStatus(t, m, fmt.Sprintf("%d members do not vote", n), func(s api.Status) bool {
+		return s.Quorum != nil && len(s.Quorum.Voters) == 1 && len(s.Quorum.Voters[0]) == n
+	})
+}
+
+// awaitUp waits until m receives all members, itself or by its leader. While they start, a member
+// counts as down whose address refused a connection, and a leader may end before it reports the member.
+func awaitUp(t *testing.T, m *member) {
+	t.Helper()
+	awaitStatus(t, m, "not all members are up", func(s api.Status) bool {
+		return !slices.ContainsFunc(s.Members, func(m api.Member) bool { return m.State != "up" })
+	})
+}
+
+// awaitStatus waits until the status of m is good.
+func awaitStatus(t *testing.T, m *member, otherwise string, good func(api.Status) bool) {
+	t.Helper()
+	is := func() bool {
 		text, code := askMember(t, m, "status --json")
 		var s api.Status
-		return code == 0 && json.Unmarshal([]byte(text), &s) == nil && s.Quorum != nil && len(s.Quorum.Voters) == 1 && len(s.Quorum.Voters[0]) == n
+		return code == 0 && json.Unmarshal([]byte(text), &s) == nil && good(s)
 	}
-	for end := time.Now().Add(agreeWithin); !votes(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(agreeWithin); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d members do not vote after %v", n, agreeWithin)
+			t.Fatalf("%s at %s after %v", otherwise, m.id, agreeWithin)
 		}
 	}
 }

@@ -23,6 +23,9 @@ func askMember(t *testing.T, m *member, line string) (string, int) {
 // the loss itself, prints its cause, the next leader and the time in between.
 func TestExplainHasASentenceForEachChange(t *testing.T) {
 	c, now := startCluster(t, 3, "--t-process", "1500ms") // no change comes between the two
+	for _, m := range c.members {
+		awaitUp(t, m)
+	}
 	mustCrash(t, c, now.leader)
 	now = mustAgree(t, c, now.epoch+1, "2")
 	const at, took = ` lost leadership at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z: `, ` took over \d+(\.\d)? m?s later, epoch \d+`
