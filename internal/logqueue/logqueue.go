@@ -74,10 +74,10 @@ func (q *Queue) write() {
 		var r *record
 		select {
 		case r = <-q.records:
-		default:
+		case <-q.ending:
 			select {
 			case r = <-q.records:
-			case <-q.ending:
+			default:
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package logqueue_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -115,4 +116,32 @@ func TestHandlerKeepsTheContract(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// Close loses no record, whatever the writer does at that moment: it may have found the queue empty just before.
+func TestCloseWritesWhatWaits(t *testing.T) {
+	for range 10_000 {
+		var n int
+		q := logqueue.New()
+		log := slog.New(q.Handler(counts{slog.DiscardHandler, &n}))
+		log.Info("first")
+		log.Info("last")
+		q.Close(time.Minute)
+		if n != 2 {
+			t.Fatalf("%d of 2 records are written", n)
+		}
+	}
+}
+
+// counts counts the records.
+type counts struct {
+	slog.Handler
+	n *int
+}
+
+func (c counts) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c counts) Handle(context.Context, slog.Record) error {
+	*c.n++
+	return nil
 }
