@@ -366,7 +366,7 @@ func TestTheFormHasWhatIsKnownToBeCommitted(t *testing.T) {
 	}
 }
 
-// A member whose log is being compacted sends its card to a member that connects. That member may have received
+// While a member compacts its log, it sends its card to a member that connects. The latter may have received
 // the card of another disk under this id, and ignores this disk until it receives its card.
 func TestACardIsShownDuringACompaction(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")

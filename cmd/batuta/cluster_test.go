@@ -296,8 +296,8 @@ func awaitVoters(t *testing.T, m *member, n int) {
 	})
 }
 
-// awaitUp waits until m receives all members, itself or by its leader. While they start, a member
-// counts as down whose address refused a connection, and a leader may end before it reports the member.
+// awaitUp waits until m receives all members, itself or by its leader. At the start an address may refuse a connection: its
+// member counts as down until a leader reports it, and that leader may end before.
 func awaitUp(t *testing.T, m *member) {
 	t.Helper()
 	awaitStatus(t, m, "not all members are up", func(s api.Status) bool {
