@@ -77,8 +77,7 @@ func (m *watcher) pinged() (i int, ok bool) {
 		return i, !peer.viaAt.IsZero()
 	}
 	_, relayed := m.relayTo(i, m.now)
-	beats := m.tenure.Beats() || m.tenure.LedBy(peer.ID)
-	return i, !beats || relayed || len(peer.Unconfirmed) > 0
+	return i, !m.beatsPass(peer) || relayed || len(peer.Unconfirmed) > 0
 }
 
 // ping keeps the link to the watched member alive.

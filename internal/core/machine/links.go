@@ -269,8 +269,11 @@ func (m *crew) hangUp(i int) {
 // lasting reports whether the far end keeps the link to a member for as long as silence is
 // tolerated: between a leader and its members, also while its work has still to stop.
 func (m *crew) lasting(peer *member) bool {
-	return m.tenure.Beats() || m.tenure.LedBy(peer.ID) || peer.works(m.now, m.cfg.Timing.Bears())
+	return m.beatsPass(peer) || peer.works(m.now, m.cfg.Timing.Bears())
 }
+
+// beatsPass reports whether heartbeats pass between this member and another: one of them leads.
+func (m *crew) beatsPass(peer *member) bool { return m.tenure.Beats() || m.tenure.LedBy(peer.ID) }
 
 // silent is when a link will have been silent for T: nothing received, and nothing asked for which
 // the answer may be on its way. A member that asks again waits no longer than 2·T for the first
