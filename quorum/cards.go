@@ -34,9 +34,6 @@ type card struct {
 	Changed uint64 `cbor:"7,keyasint,omitempty"` // with Void: see [roster]
 }
 
-// toAnother is whether the sender has another number for the receiver, as one that was away has.
-func (its card) toAnother(number uint64) bool { return its.To != 0 && its.To != number }
-
 // cards exchanges cards with the peers. What ends this member is returned as an error.
 type cards struct {
 	*crew
@@ -77,7 +74,7 @@ func (c *cards) cardFrom(p *peer, m *election.Message) error {
 		}
 		c.bar(p, fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID))
 		return nil
-	case (its.Yours == 0 || its.toAnother(c.me.Number)) && !(slices.Contains(c.noted, p.number) && p.answers >= mostAnswers): // else its answer waits
+	case its.Yours == 0 && !(slices.Contains(c.noted, p.number) && p.answers >= mostAnswers): // else its answer waits
 		p.answers++
 		c.showCard(p)
 	}
@@ -90,7 +87,7 @@ func (c *cards) cardFrom(p *peer, m *election.Message) error {
 // may have an earlier number and disk of this member's id.
 func (c *cards) yours(p *peer, its card) error {
 	switch {
-	case its.Yours == 0 || its.toAnother(c.me.Number):
+	case its.Yours == 0 || its.To != 0 && its.To != c.me.Number:
 	case its.Yours != c.me.Disk:
 		return fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with Config.Join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID)
 	case !c.me.Settled && !p.noted:

@@ -103,28 +103,6 @@ func TestADeposedLeaderOwesNothingToItsFormerLeader(t *testing.T) {
 	}
 }
 
-// A member to which a leader speaks by another number shows it its card: the number that it
-// has may have been removed meanwhile.
-func TestAMemberWithAnotherNumberShowsItsCard(t *testing.T) {
-	n := newNetwork(t, "1", "2", "3")
-	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
-	cards := 0
-	n.lost, n.heard = true, func(m election.Message) {
-		if m.From == "1" && m.To == "3" && m.Kind == kindCard {
-			cards++
-		}
-	}
-	leader := n.cores["3"]
-	for number, want := range map[uint64]int{n.cores["1"].me.Number: 0, 9: 1} {
-		cards = 0
-		n.step("1", election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Beat, From: "3", To: "1", Election: "default",
-			Token: leader.leadership(), Stamp: leader.stamp(), Data: varints(number, leader.me.Number, 0, 1)}})
-		if cards != want {
-			t.Errorf("a beat for number %d: it has shown its card %d times, want %d", number, cards, want)
-		}
-	}
-}
-
 // sworn is a network of three with a leader whose guard has the secret.
 func sworn(t *testing.T, takeover Takeover) (n *network, leader *Core, secret []byte) {
 	n = newNetwork(t, "1", "2", "3")

@@ -35,10 +35,11 @@ func (a *Algorithm) Kinds() []election.MessageKind {
 	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCommitted, kindCard, kindChange, kindSeat}
 }
 
-// receive handles a message. It drops what is invalid.
+// receive handles a message. It drops what is invalid. Members exchange cards once on each connection, and a member that
+// begins by asking others to admit it has connections before it starts.
 func (c *Core) receive(m *election.Message) {
 	p := c.peer(m.From)
-	if p == nil || !c.started || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
+	if p == nil || !c.started && m.Kind != kindCard || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
 		return
 	}
 	p.heard, p.asked, p.mute, p.backoff = c.now, time.Time{}, false, 0
@@ -69,8 +70,6 @@ func (c *Core) receive(m *election.Message) {
 			c.setAside(p, m.Eligibility)
 			c.beaten(p, m, b, commit)
 			c.compare(p, b.stamp)
-		} else {
-			c.showCard(p) // it has a different number for this member, which may be void
 		}
 	case election.Ack:
 		if from, clock, promise, ok := c.readAck(m); ok {

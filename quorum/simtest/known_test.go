@@ -25,7 +25,6 @@ type knownFailure struct {
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
 	{"added_beyond_a_cut", invariant.Converges, "only members that a cluster has removed know that they were added since, and each keeps the next in"},
-	{"quorum_asks_in_vain", invariant.Converges, "two members of a quorum ask for a leader after the last fault, and none leads (seed 34142756)"},
 }
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
