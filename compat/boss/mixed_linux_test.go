@@ -127,9 +127,11 @@ func scenes() (all []scene) {
 	for i := range 3 {
 		outage := func(name string, long func(w *town) time.Duration) step {
 			return step{name, func(w *town) {
+				began := time.Now()
 				w.cut(i)
 				time.Sleep(long(w))
 				w.mend(i)
+				w.late = max(w.late, time.Since(began)-long(w))
 			}}
 		}
 		all = append(all, scene{fmt.Sprintf("link %d down", i), "", []step{startAll(0, 1, 2),
@@ -163,8 +165,7 @@ func TestBesideTheOriginal(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s text=%v", s.name, text), func(t *testing.T) {
 				t.Parallel()
-				alone := newTown(t, program, "OOO", text, p)
-				want := alone.play(s)
+				want := inTime(t, s, func() *town { return newTown(t, program, "OOO", text, p) })
 				mixes := []string{"OOB", "OBO", "BOO", "OBB", "BOB", "BBO", "BBB"}
 				if s.from != "" {
 					mixes = []string{s.from}
@@ -175,10 +176,13 @@ func TestBesideTheOriginal(t *testing.T) {
 						t.Parallel()
 						var faults []string
 						for range 3 {
-							w := newTown(t, program, mix, text, p)
-							w.becomes, w.alone = 'B', want
+							got := inTime(t, s, func() *town {
+								w := newTown(t, program, mix, text, p)
+								w.becomes, w.alone = 'B', want
+								return w
+							})
 							var theirs bool
-							if faults, theirs = faultsOf(w.play(s), want, s); !theirs {
+							if faults, theirs = faultsOf(got, want, s); !theirs {
 								break
 							}
 						}
@@ -190,6 +194,22 @@ func TestBesideTheOriginal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// inTime plays a scene in a town in which no link is down for much longer than the scene has it. The kernel changes one
+// link at a time, and the changes of the other towns come first on a busy machine.
+func inTime(t *testing.T, s scene, found func() *town) []outcome {
+	t.Helper()
+	for range 5 {
+		w := found()
+		got := w.play(s)
+		if w.late < w.death-2*w.short-w.beat { // see quickened: short and its repetition by TCP, and a beat
+			return got
+		}
+		t.Logf("%s: a link was down for %v longer than meant; playing it again", w.kinds, w.late)
+	}
+	t.Fatal("five times a link was down for longer than meant: the machine is too busy")
+	return nil
 }
 
 // faultsOf lists what is worse than among originals alone. theirs says that it began with

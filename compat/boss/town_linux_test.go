@@ -47,6 +47,7 @@ type town struct {
 	text    bool      // originals rank addresses as text
 	pace
 	patience time.Duration
+	late     time.Duration // for how much longer than meant a link has been down
 
 	mu    sync.Mutex
 	folk  []folk
