@@ -99,8 +99,9 @@ func TestALiveOverlayKeepsItsPromises(t *testing.T) {
 			t.Errorf("a super peer died: 99 %% of its %d clients were served after %s rounds, want at most 16", one.Orphans, shown(one.Served))
 		}
 	}
-	// One death in 25 is like that by chance (13 of 360): a single node that receives late that another is dead may be
-	// the one that grants the token.
+	// One death in 40 is like that by chance: a holder that is its own token's registrar. Its record ends with it, and the
+	// next registrar begins once memberlist has detected the death. With it in 5 of 360 deaths, and with none other, the
+	// number was right after 17 rounds or later.
 	if slow > 2 {
 		t.Errorf("all three super peers that died were replaced slowly: their clients served after more than 8 rounds, or no other before the next died")
 	}
