@@ -43,6 +43,9 @@ Of this machine it finds a listen address that it does not have, the permissions
 secret and of the data directory, a data directory of another member or cluster or with
 damaged files, and how long a small write there takes to be safe.
 
+With --json it prints one object: "ok", and "findings" with "ok", "kind", "member", "where",
+"what" and "do" of each. docs/reference-config.md describes these keys.
+
 It ends with exit code 1 when there is a fault, with 2 when the configuration is wrong.`
 
 // Plan is a member's configuration, and how it is checked.
@@ -71,7 +74,7 @@ type Target struct {
 // Finding is a thing that is well, or a fault with what to do about it.
 type Finding struct {
 	OK     bool   `json:"ok"`
-	Kind   string `json:"kind"`             // what was checked
+	Kind   string `json:"kind"`             // what was checked; docs/reference-config.md has all kinds
 	Member string `json:"member,omitempty"` // the id
 	Where  string `json:"where"`            // an address or a path
 	What   string `json:"what"`

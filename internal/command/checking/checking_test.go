@@ -1,13 +1,18 @@
 package checking
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -284,5 +289,55 @@ func TestADirectoryOfADifferentUser(t *testing.T) {
 	}
 	if found := p.disk(); len(found) != 1 || found[0].Kind != "permission" || found[0].Do != "check as that user: sudo -u '#4242' batuta check" {
 		t.Errorf("got %+v", found)
+	}
+}
+
+// The reference has each key that --json prints, and each kind of finding.
+func TestTheReferenceHasTheKeysAndKinds(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference-config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "## What batuta check --json prints\n")
+	if !found {
+		t.Fatal("the page has no such section")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	p := planned("127.0.0.1:1") // nothing listens there: a fault, with what to do
+	p.JSON = true
+	var out bytes.Buffer
+	if err := Run(t.Context(), p, &out); err == nil {
+		t.Error("a member that does not run is no fault")
+	}
+	var printed struct {
+		OK       *bool
+		Findings []map[string]any
+	}
+	if err := json.Unmarshal(out.Bytes(), &printed); err != nil || printed.OK == nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	want := []string{"findings", "ok"}
+	for _, f := range printed.Findings {
+		for key := range f {
+			want = append(want, "findings[]."+key)
+		}
+	}
+	source, err := os.ReadFile("checking.go")
+	member, other := os.ReadFile("member.go")
+	if err = cmp.Or(err, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?:(?:fault|well)\(|Kind: )"([a-z]+)"`).FindAllStringSubmatch(string(source)+string(member), -1) {
+		want = append(want, m[1])
+	}
+	slices.Sort(want)
+	want = slices.Compact(want)
+	var has []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1) {
+		has = append(has, m[1])
+	}
+	slices.Sort(has)
+	if !slices.Equal(has, want) {
+		t.Errorf("the page has %v, want %v", has, want)
 	}
 }
