@@ -451,18 +451,10 @@ func differing(before, now map[string]string) (keys []string) {
 // readFile returns the log level of the --config file as it is now, which may have keys of any
 // command that reads it, and the other settings of a member that the file decides.
 func (a *agentRun) readFile() (level slog.Level, settings map[string]string, err error) {
-	var fresh agentFlags
-	var work job
-	cmd := &cobra.Command{Use: "fresh", Run: func(*cobra.Command, []string) {}}
-	newRootCommand(a.Env).AddCommand(cmd)
-	fresh.register(cmd.Flags())
-	switch has := a.cmd.Flags().Lookup; {
-	case has("schedule") != nil: // "batuta run"
-		work.register(cmd.Flags())
-	case has("elections-file") != nil:
-		work.registerAgent(cmd.Flags())
+	cmd, _, err := newRootCommand(a.Env).Find(strings.Fields(a.cmd.CommandPath())[1:])
+	if err = cmp.Or(err, cmd.ParseFlags([]string{"--config=" + a.cmd.Flags().Lookup("config").Value.String()})); err != nil {
+		return 0, nil, err
 	}
-	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
 	if old := a.cmd.Flags().Lookup("log-level"); old.Changed && cli.SourceOf(old) == "" {
 		err = cmd.Flags().Set("log-level", old.Value.String())
 	}
@@ -477,7 +469,7 @@ func (a *agentRun) readFile() (level slog.Level, settings map[string]string, err
 			settings[f.Name] = f.Value.String()
 		}
 	})
-	level, err = fresh.output.Level()
+	level, err = cli.Level(cmd.Flags().Lookup("log-level").Value.String())
 	return level, settings, err
 }
 

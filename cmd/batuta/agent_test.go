@@ -107,7 +107,7 @@ func TestReload(t *testing.T) {
 // A file may serve several commands. Only the settings of this one need its restart.
 func TestAReloadNamesTheSettingsOfItsCommand(t *testing.T) {
 	file, write := fileOf(t, "batuta.yaml")
-	write("listen: 127.0.0.1:1\npriority: 2\ngrace: 9s\nmissed: skip\n")
+	write("listen: 127.0.0.1:1\npriority: 2\ngrace: 9s\nmissed: skip\ndev: eth0\n")
 	env := cli.Env{Lookup: func(string) (string, bool) { return "", false }}
 	for _, test := range []struct {
 		name string
@@ -116,6 +116,7 @@ func TestAReloadNamesTheSettingsOfItsCommand(t *testing.T) {
 		{"witness", []string{"listen"}},
 		{"agent", []string{"grace", "listen", "priority"}},
 		{"run", []string{"grace", "listen", "missed", "priority"}},
+		{"vip", []string{"dev", "listen", "priority"}},
 	} {
 		cmd, _, err := newRootCommand(env).Find([]string{test.name})
 		if err = cmp.Or(err, cmd.ParseFlags([]string{"--config", file})); err != nil {

@@ -37,22 +37,21 @@ func (o *Output) Check() error {
 	if !slices.Contains([]string{"json", "text"}, o.format) {
 		return Usagef("--log-format %q: use text or json", o.format)
 	}
-	_, err := o.Level()
+	_, err := Level(o.level)
 	return err
 }
 
-// Level reads --log-level.
-func (o *Output) Level() (slog.Level, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.level)); err != nil {
-		return level, Usagef("--log-level %q: use debug, info, warn or error", o.level)
+// Level reads the value of --log-level.
+func Level(text string) (level slog.Level, err error) {
+	if err := level.UnmarshalText([]byte(text)); err != nil {
+		return level, Usagef("--log-level %q: use debug, info, warn or error", text)
 	}
 	return level, nil
 }
 
 // Direct returns a log that writes to w at once: that of a process which may be killed at any moment.
 func (o *Output) Direct(w io.Writer) (*slog.Logger, error) {
-	level, err := o.Level()
+	level, err := Level(o.level)
 	if err != nil {
 		return nil, err
 	}
