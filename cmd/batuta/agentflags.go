@@ -217,8 +217,8 @@ type memberFlags struct {
 func (f *memberFlags) register(fs *pflag.FlagSet) {
 	cli.ListVar(fs, &f.join, "join", "`HOST:PORT` of any member to join through, srv:NAME or file:PATH; a name means all its addresses; repeatable")
 	fs.BoolVar(&f.bootstrap, "bootstrap", false, "create the cluster if there is none: on one member, once; the others, with --join and no --member, then create none")
-	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections")
-	fs.IntVar(&f.minMembers, "min-members", 0, "lead only while receiving `N` members, this one included (not with quorum)")
+	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections; 0 waits for none")
+	fs.IntVar(&f.minMembers, "min-members", 0, "lead only while receiving `N` members, this one included; 0 needs none (not with quorum)")
 	fs.DurationVar(&f.reapAfter, "reap-after", 0, "`DURATION` after which the leader removes a member that is away; 0 removes none")
 	fs.BoolVar(&f.observer, "observer", false, "follow, and never lead")
 	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster, until joining again")
