@@ -26,6 +26,12 @@ type single struct {
 
 func lead(t *testing.T, f factory, change func(*Config), argv ...string) *single {
 	t.Helper()
+	return leadIn(t, f, func(n *batuta.Node) Node { return n }, change, argv...)
+}
+
+// leadIn is lead in the election that in returns.
+func leadIn(t *testing.T, f factory, in func(*batuta.Node) Node, change func(*Config), argv ...string) *single {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(),
 		TMax: 500 * time.Millisecond, TProcess: time.Second}) // a lease that a slow start does not outlast
@@ -44,7 +50,7 @@ func lead(t *testing.T, f factory, change func(*Config), argv ...string) *single
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := &single{f, node, cancel, make(chan error, 1)}
 	ended := make(chan struct{})
-	go func() { s.over <- runner.Run(ctx, node); close(ended) }()
+	go func() { s.over <- runner.Run(ctx, in(node)); close(ended) }()
 	t.Cleanup(func() { cancel(nil); <-ended; runner.Close(); node.Close() })
 	return s
 }
@@ -194,10 +200,13 @@ func TestACommandDoesNotBeginAfterItsLeadership(t *testing.T) {
 	}
 }
 
-// oneTick is a schedule with a single tick.
+// oneTick is a schedule with a single tick, 1 ms after the first time that is asked for.
 type oneTick struct{ at time.Time }
 
-func (o oneTick) Next(after time.Time) time.Time {
+func (o *oneTick) Next(after time.Time) time.Time {
+	if o.at.IsZero() {
+		o.at = after.Add(time.Millisecond)
+	}
 	if after.Before(o.at) {
 		return o.at
 	}
@@ -208,15 +217,19 @@ func (o oneTick) Next(after time.Time) time.Time {
 func TestATickIsRunThoughItsElectionIsHandedOver(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	s := make(chan *batuta.Node, 1)
-	s <- lead(t, f, func(c *Config) {
-		c.Finish, c.Plan = time.Minute, &Plan{Schedule: schedule.Schedule{Ticks: oneTick{time.Now().Add(4 * time.Second)}}}
+	e := make(chan *batuta.Election, 1)
+	in := func(n *batuta.Node) Node { // only a named election waits for a run
+		e <- n.Election("job")
+		return Under(n, n.Election("job"))
+	}
+	leadIn(t, f, in, func(c *Config) {
+		c.Finish, c.Plan = time.Minute, &Plan{Schedule: schedule.Schedule{Ticks: new(oneTick)}}
 		c.Serve = func(ctx context.Context, _ batuta.Leadership) ([]string, func(), error) {
-			go (<-s).Resign(t.Context())
+			go (<-e).Resign(t.Context())
 			<-ctx.Done()
 			return nil, func() {}, nil
 		}
-	}, f.argv("exit=0")...).node
+	}, append([]string{"sh", "-c", `sleep 0.5; exec "$@"`, "sh"}, f.argv("exit=0")...)...)
 	f.Next()
 }
 
