@@ -18,7 +18,8 @@ type Etcd struct {
 	Addrs   []string // HOST:PORT of each
 }
 
-// ServeEtcd starts an etcd of n servers.
+// ServeEtcd starts an etcd of n servers. A login costs little there: on a busy machine a hash of the default cost takes longer
+// than a call may last.
 func ServeEtcd(t testing.TB, n int) *Etcd {
 	t.Helper()
 	program := Program(t, "etcd", "etcd-server")
@@ -35,7 +36,7 @@ func ServeEtcd(t testing.TB, n int) *Etcd {
 			_, peer, _ := strings.Cut(initial[i], "=")
 			return exec.Command(program, "--name", fmt.Sprintf("e%d", i), "--data-dir", dir, "--listen-client-urls", "http://"+e.Addrs[i],
 				"--advertise-client-urls", "http://"+e.Addrs[i], "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-				"--initial-cluster", strings.Join(initial, ","), "--unsafe-no-fsync", "--logger", "zap", "--log-level", "warn")
+				"--initial-cluster", strings.Join(initial, ","), "--unsafe-no-fsync", "--bcrypt-cost", "4", "--logger", "zap", "--log-level", "warn")
 		}))
 	}
 	client := DialEtcd(t, e.Addrs...)
