@@ -105,12 +105,12 @@ func (c *cards) differs(p *peer, its card) error {
 	case p.guest: // dueGuests disconnects it
 		c.send(p, &election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding()})})
 		return nil
-	case len(its.List) == 0 || len(c.founders) == 0: // a cluster was recovered, or this disk joined it
+	case len(its.List) == 0 || len(c.me.Founders) == 0: // a cluster was recovered, or this disk joined it
 		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with Config.Join", p.rank.ID))
 		return nil
 	}
 	err := fmt.Errorf("the lists of members differ: member %s was first started with %s, and this member with %s (%s): give all the same list in Config.Peers", p.rank.ID,
-		join(its.List), join(c.founders), difference(c.founders, its.List))
+		join(its.List), join(c.me.Founders), difference(c.me.Founders, its.List))
 	if !c.me.Settled {
 		return err
 	}
@@ -155,12 +155,9 @@ func (c *cards) showCard(p *peer) {
 	if c.node == nil || c.fresh || p.guest && p.number == 0 {
 		return // the cards of a disk that has no number yet follow its first write
 	}
-	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number), To: p.number}
+	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), List: c.me.Founders, Yours: c.diskOf(p.number), To: p.number}
 	if slices.Contains(c.noted, p.number) {
 		me.Yours = 0 // not on disk yet
-	}
-	if c.me.Digest != 0 {
-		me.List = c.founders
 	}
 	c.send(p, &election.Message{Kind: kindCard, Data: encode(me)})
 }

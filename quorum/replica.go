@@ -22,7 +22,6 @@ type identity struct {
 	*ground
 	roster   roster
 	me       self
-	founders []election.ID     // the list that the cluster began with; empty: it has joined
 	disks    map[uint64]uint64 // the disk of each number that is not this member's
 	selfDue  bool              // me has changed and has to be written
 	unsigned bool              // me.Promise is not on disk yet: no promise is given before
@@ -126,7 +125,7 @@ func (c *replica) restore(s *stored) error {
 	if err != nil {
 		return err
 	}
-	c.me, c.disks, c.hard, c.storage, c.founders = s.self, s.disks, s.hard, storage, s.self.Founders
+	c.me, c.disks, c.hard, c.storage = s.self, s.disks, s.hard, storage
 	if s.snapshot != nil {
 		meta := s.snapshot.GetMetadata()
 		if c.roster, err = decodeRoster(s.snapshot.GetData(), meta.GetConfState()); err != nil {
@@ -176,7 +175,6 @@ func (c *replica) found() error {
 	for _, s := range c.roster.Seats {
 		c.me.Founders = append(c.me.Founders, s.ID)
 	}
-	c.founders = c.me.Founders
 	c.me.Settled = len(c.roster.Seats) == 1
 	c.roster.Founded = c.me.Digest
 	c.storage = raft.NewMemoryStorage()
