@@ -39,7 +39,6 @@ type cards struct {
 	*crew
 	*writer
 	noted []uint64 // numbers of members, the disk of each to be written
-	known int      // how many members have noted this member's disk
 }
 
 // cardFrom handles a peer's card, and its pause if the card fits.
@@ -92,7 +91,6 @@ func (c *cards) yours(p *peer, its card) error {
 		return fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with Config.Join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID)
 	case !c.me.Settled && !p.noted:
 		p.noted = true
-		c.known++
 		c.settleIn()
 	}
 	return nil
@@ -207,10 +205,20 @@ func (c *cards) renumber(p *peer, number uint64) bool {
 	return true
 }
 
+// known returns how many members have noted this member's disk.
+func (c *cards) known() (n int) {
+	for i := range c.peers {
+		if c.peers[i].noted {
+			n++
+		}
+	}
+	return n
+}
+
 // settleIn lets a member of the first start take part once enough members have noted its disk: no
 // earlier process can have promised anything.
 func (c *cards) settleIn() {
-	if 2*c.known <= len(c.roster.Seats)-1 {
+	if 2*c.known() <= len(c.roster.Seats)-1 {
 		return
 	}
 	c.me.Settled, c.selfDue = true, true

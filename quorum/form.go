@@ -29,7 +29,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 		gone = 0
 	}
 	f.putNumbers(c.applied, max(c.ahead, c.lastIndex()), c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
-		uint64(st.RaftState), st.Lead, st.LeadTransferee, st.GetCommit(), uint64(c.known), uint64(len(c.noted)))
+		uint64(st.RaftState), st.Lead, st.LeadTransferee, st.GetCommit(), uint64(len(c.noted)))
 	if c.follows.due {
 		f.putNumbers(uint64(c.follows.stamp))
 	}

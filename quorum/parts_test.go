@@ -145,8 +145,8 @@ func TestACardNamesADisk(t *testing.T) {
 	}
 	for known, from := range []*peer{p, c.peer("3")} {
 		its := card{Number: from.number, Disk: 70 + from.number, Yours: 71}
-		if err := k.cardFrom(from, &election.Message{Data: encode(its)}); err != nil || k.known != known+1 || k.me.Settled != (known == 1) {
-			t.Errorf("%v: settled %v, by %d of two", err, k.me.Settled, k.known)
+		if err := k.cardFrom(from, &election.Message{Data: encode(its)}); err != nil || k.known() != known+1 || k.me.Settled != (known == 1) {
+			t.Errorf("%v: settled %v, by %d of two", err, k.me.Settled, k.known())
 		}
 	}
 	g.done()
