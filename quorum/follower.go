@@ -161,7 +161,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 		return
 	}
 	c.newer = c.newer || c.older(m)
-	if forced && !c.patience.IsZero() && c.promised != 0 && c.promised < m.GetTerm() {
+	if c.promised != 0 && c.promised < m.GetTerm() { // then the request is forced: a promise is in force
 		c.release(election.CauseResigned)
 	}
 	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.campaignAt.IsZero() {
