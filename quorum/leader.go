@@ -48,7 +48,7 @@ func (c *Core) turned() {
 
 // elected handles the votes of a majority. This member does not lead yet.
 func (c *Core) elected(term uint64) {
-	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), foundAt: c.now.Add(c.t), sent: c.leader.sent}
+	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), foundAt: c.now.Add(c.t)}
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.note("is elected", election.None, c.leadership(), "a majority has voted for it")
 	c.dropReport()
