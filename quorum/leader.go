@@ -162,7 +162,7 @@ func (c *Core) begin() {
 
 // expire ends a leadership when its lease has ended, before any other work of a Step.
 func (c *Core) expire() {
-	if !c.serves() || !c.passed(c.until) {
+	if !c.passed(c.until) {
 		return
 	}
 	cause := election.CauseSilent
