@@ -78,7 +78,7 @@ func (c *Core) caughtUp() {
 	}
 	c.send(p, &election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
 		Version: c.statesOf, Eligibility: c.Standing(), Data: c.ackData(p.number)})
-	if c.view.Defined() && c.view.Epoch < b.term {
+	if c.view.Epoch < b.term {
 		c.unview(election.CauseSuperseded)
 	}
 	if b.inForce && c.listed(p) {

@@ -138,7 +138,7 @@ func (c *Core) prolong() {
 	if until.After(c.until) {
 		c.until = until
 	}
-	if !c.view.Defined() || c.view.Epoch != c.term() {
+	if c.view.Epoch != c.term() {
 		c.begin()
 	}
 }
