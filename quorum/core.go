@@ -290,7 +290,7 @@ func (c *Core) setHealth(on bool) {
 
 // endUnhealthy ends the leadership of an unhealthy member; during a pause, when that ends.
 func (c *Core) endUnhealthy() {
-	if !c.healthy && !c.resort && c.term() != 0 && !c.pause.On(c.now) {
+	if !c.healthy && !c.resort && !c.pause.On(c.now) {
 		c.leave(0, "it is unhealthy")
 	}
 }
@@ -301,11 +301,10 @@ func (c *Core) setCandidacy(on bool) {
 		return
 	}
 	c.retired = !on
-	switch {
-	case !on && c.term() != 0:
-		c.leave(0, "there is nothing to do for it as a leader")
-	case on:
+	if on {
 		c.standAgain()
+	} else {
+		c.leave(0, "there is nothing to do for it as a leader")
 	}
 }
 

@@ -77,7 +77,7 @@ var quorumMutants = []wrong{
 	{"quorum: a paused member lets another ask for votes", "quorum/follower.go", "\tif c.pause.Bars(c.now, p.rank.ID, c.Knows) && m", "\tif false && m", "test quorum TestAPausedMemberLetsNoOtherAskForVotes"},
 	{"quorum: a removal that has happened is requested again", "quorum/disk.go", "\tc.prune()\n", "", "test quorum TestARemovalEndsWhenItHasHappened"},
 	{"quorum: the card of another cluster's disk pauses this cluster", "quorum/messages.go", "\t\tif err := c.cardFrom(p, m); err != nil {\n", "\t\tc.pause.Receive(c.now, m.Pause)\n\t\tif err := c.cardFrom(p, m); err != nil {\n", "test quorum TestAProcessThatTakesNoPartPausesNothing"},
-	{"quorum: an unhealthy leader hands over during a pause", "quorum/core.go", "c.term() != 0 && !c.pause.On(c.now) {", "c.term() != 0 {", "scenario quorum/testdata/pause_unhealthy.txt"},
+	{"quorum: an unhealthy leader hands over during a pause", "quorum/core.go", "!c.resort && !c.pause.On(c.now) {", "!c.resort {", "scenario quorum/testdata/pause_unhealthy.txt"},
 	{"quorum: all ask for votes at once when a pause ends", "quorum/voter.go", "(asks(p) || p.aside == election.IneligiblePaused)", "asks(p)", "scenario quorum/testdata/pause_leader_dead.txt"},
 	{"quorum: a candidate of last resort lets no lower-ranked one ask first", "quorum/voter.go", "p.rank.Above(c.cfg.Self) || !c.healthy\n", "p.rank.Above(c.cfg.Self)\n", "scenario quorum/testdata/pause_leader_dead_resort.txt"},
 	{"quorum: a candidate of last resort asks with the last of the others", "quorum/voter.go", "\tif !c.healthy {\n\t\tturn++\n\t}\n", "", "scenario quorum/testdata/pause_leader_dead_resort.txt"},
