@@ -50,7 +50,7 @@ func (c *cards) cardFrom(p *peer, m *election.Message) error {
 	if ours := c.founding(); its.Digest != 0 && ours != 0 && its.Digest != ours {
 		return c.differs(p, its)
 	}
-	if its.Void != 0 && its.Void == c.me.Number {
+	if its.Void == c.me.Number { // which is not 0: this member has one
 		return c.voided(p, its.Changed)
 	}
 	if its.Number != p.number {
