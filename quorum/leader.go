@@ -213,14 +213,11 @@ func (c *Core) end(cause election.Cause, why string) {
 	c.node.TransferLeader(to)
 }
 
-// yield ends the term: raft steps down when it receives a higher term.
+// yield ends the term: raft steps down when it receives a higher term, and this member is deposed.
 func (c *Core) yield() {
-	c.yieldAt = time.Time{}
 	next := c.term() + 1
 	c.over = true
 	c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &c.me.Number, To: &c.me.Number, Term: &next})
-	c.leader = leader{}
-	c.standAt = c.now.Add(2 * c.t)
 	c.awaitVotes()
 	if !c.campaignAt.IsZero() {
 		c.campaignAt = c.campaignAt.Add(c.timing.TMax) // the rest go first
