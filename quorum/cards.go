@@ -172,7 +172,7 @@ func (c *cards) bar(p *peer, why error) {
 // cards that a newcomer exchanges before it has the log name members that are on no list here yet.
 func (c *cards) askDisks() {
 	for i := range c.peers {
-		if p := &c.peers[i]; p.link && !p.guest && p.number != 0 && c.diskOf(p.number) == 0 {
+		if p := &c.peers[i]; p.link && !p.guest && c.diskOf(p.number) == 0 {
 			c.showCard(p)
 		}
 	}

@@ -94,7 +94,7 @@ func (c *Core) sendBeats() {
 	})
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.number == 0 || p.guest || !c.usable(p) {
+		if p.guest || !c.usable(p) {
 			continue
 		}
 		c.offerSeat(p)
