@@ -266,7 +266,7 @@ func (c *changes) joined(e election.Member) (goes bool) {
 // welcomed records the members that a newcomer may ask for its number. It dials them until its log
 // has a list: the member through which it joins may be cut off from the others, or its disk may hang.
 func (c *changes) welcomed(list []election.Member) {
-	if c.node != nil && len(c.roster.Seats) > 0 {
+	if len(c.roster.Seats) > 0 {
 		for _, m := range list {
 			if p := c.peer(m.ID); p != nil && !p.link {
 				c.sight(m.ID, m.Number, m.Address)
@@ -278,7 +278,7 @@ func (c *changes) welcomed(list []election.Member) {
 		c.seatAt = c.now.Add(4 * c.t)
 	}
 	for _, m := range list {
-		if m.ID == c.cfg.Self.ID || m.Departure != election.Present || c.Knows(m.ID) || len(c.peers) >= 2*MaxMembers {
+		if m.Departure != election.Present || c.Knows(m.ID) || len(c.peers) >= 2*MaxMembers {
 			continue
 		}
 		c.hangUpGuest(m.ID)

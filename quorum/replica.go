@@ -270,7 +270,7 @@ func (c *replica) Settled() bool { return c.node != nil && c.me.Settled }
 
 // removed reports whether this member's own log has removed it.
 func (c *replica) removed() bool {
-	return c.node != nil && len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil
+	return len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil
 }
 
 // take applies a committed entry to the roster. Raft may take a snapshot while it applies a change:
