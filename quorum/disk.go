@@ -172,7 +172,7 @@ func (c *Core) reseat() {
 	c.seatPeers()
 	c.prune()
 	for _, old := range was {
-		if p := c.peer(old.rank.ID); (p == nil || p.guest) && !old.guest {
+		if p := c.peer(old.rank.ID); p == nil && !old.guest {
 			c.note("removes", old.rank.ID, c.view, "")
 			c.metas.Drop(old.rank.ID)
 			c.do(election.Action{Kind: election.Notify, Member: old.rank.ID, Status: election.StateRemoved})
