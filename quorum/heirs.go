@@ -106,9 +106,9 @@ func (c *heirs) successor() uint64 {
 // upToDate calls f for every connected voter that has the whole log and answers.
 func (c *heirs) upToDate(f func(p *peer)) {
 	last := c.lastIndex()
-	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		p := c.peerBy(id)
-		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match >= last && p.link && !c.silent(p) {
+		if p != nil && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match >= last && p.link && !c.silent(p) {
 			f(p)
 		}
 	})
