@@ -81,7 +81,7 @@ func (c *tenure) View() election.Token { return c.view }
 func (c *tenure) Held() election.Token { return c.held }
 
 // Highest returns the highest term that it has seen.
-func (c *tenure) Highest() uint64 { return max(c.seen, c.held.Epoch) }
+func (c *tenure) Highest() uint64 { return c.seen }
 
 // unview announces that the present leadership has ended. A follower that only receives nothing
 // from its leader, or is refused by its address, cannot be certain of that.
