@@ -120,12 +120,19 @@ func whyLost(l api.Line, steps []api.Record) string {
 	return cmp.Or(detail, l.Cause, "the agent reports no cause")
 }
 
-// whyResigned is why a leader gave leadership away, if its own record has the reason.
+// whyResigned is why a leader gave leadership away, if the record has the reason: its own does, and
+// that of a follower if the leader announced it.
 func whyResigned(detail string) string {
 	if heir, ok := strings.CutPrefix(detail, "it hands over to "); ok {
 		return "it handed over to " + heir
 	}
-	if reason, ok := strings.CutPrefix(detail, "it is no candidate: "); ok && reason != string(batuta.StandingResigned) {
+	switch reason, ok := strings.CutPrefix(detail, "it is no candidate: "); {
+	case !ok:
+	case reason == string(batuta.StandingResigned):
+		return "it resigned"
+	case reason == string(batuta.StandingClosing):
+		return "its process was asked to end"
+	default:
 		return "it is no candidate any more: " + reason
 	}
 	switch detail {

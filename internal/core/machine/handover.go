@@ -87,7 +87,7 @@ func (m *steward) leaderResigned(msg *election.Message) {
 	}
 	switch {
 	case held && m.tenure.Live():
-		m.leaderEnds(msg, "it announced its end")
+		m.leaderEnds(msg, whyEnded(msg))
 	case held:
 		m.tenure.EndIsCertain()
 	case !m.cfg.NoDetector:
@@ -111,6 +111,18 @@ func (m *elector) leaderEnds(msg *election.Message, why string) {
 		return
 	}
 	m.loseLeader(EndOf(msg), true, why)
+}
+
+// whyEnded describes the end of a leadership that its leader announces, by what the message has of it.
+func whyEnded(msg *election.Message) string {
+	switch {
+	case EndOf(msg) != election.CauseResigned:
+	case msg.Heir != election.None:
+		return "it hands over to " + string(msg.Heir)
+	case msg.Eligibility != election.Eligible:
+		return "it is no candidate: " + string(msg.Eligibility)
+	}
+	return "it announced its end"
 }
 
 // EndOf returns why the leadership of a message has ended, as its leader reports in it.
