@@ -398,7 +398,11 @@ func TestFloatingAddressReportsFailures(t *testing.T) {
 				t.Parallel()
 				c := newCloud(t, each.exchanges, each.script)
 				c.faults = slices.Repeat([]string{fault}, 100)
-				out, err := c.hook(3, "FLOATING_TIMEOUT=5").CombinedOutput()
+				limit := "FLOATING_TIMEOUT=5"
+				if fault == "refused" {
+					limit = "FLOATING_TIMEOUT=25" // the refusal ends the hook
+				}
+				out, err := c.hook(3, limit).CombinedOutput()
 				if err == nil || strings.Count(string(out), "\n") != 1 {
 					t.Errorf("%v, printed %q, want a failure and one line", err, out)
 				}
