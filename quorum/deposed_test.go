@@ -103,6 +103,26 @@ func TestADeposedLeaderOwesNothingToItsFormerLeader(t *testing.T) {
 	}
 }
 
+// The command of a former leader to campaign arrives late: the receiver has led since, and has resigned. It stays resigned.
+func TestALateCommandCancelsNoResignation(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	former := n.cores["3"].term()
+	n.step("3", election.Event{Kind: election.Resigned})
+	n.settle()
+	c := n.cores["2"]
+	if n.leader() != "2" {
+		t.Fatal(n.leader())
+	}
+	n.step("2", election.Event{Kind: election.Working, On: true})
+	n.step("2", election.Event{Kind: election.Resigned})
+	resigned := c.resigned
+	n.raftMessage(kindTimeoutNow, "3", "2", &pb.Message{Term: &former})
+	if c.resigned != resigned || resigned == 0 {
+		t.Errorf("a late command of term %d: it has resigned in term %d, and before the command in %d", former, c.resigned, resigned)
+	}
+}
+
 // sworn is a network of three with a leader whose guard has the secret.
 func sworn(t *testing.T, takeover Takeover) (n *network, leader *Core, secret []byte) {
 	n = newNetwork(t, "1", "2", "3")

@@ -127,7 +127,7 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	case pb.MsgVote, pb.MsgPreVote:
 		c.vote(p, msg)
 	case pb.MsgTimeoutNow:
-		if c.follows.from != p.number || c.follows.term != msg.GetTerm() {
+		if c.follows.from != p.number || c.follows.term != msg.GetTerm() || c.status().GetTerm() != msg.GetTerm() {
 			return
 		}
 		c.resigned, c.outlived = 0, false // it was chosen by name, or is a candidate
