@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"go.etcd.io/raft/v3"
@@ -100,6 +101,24 @@ func TestADeposedLeaderOwesNothingToItsFormerLeader(t *testing.T) {
 		if happens(n, former); !c.patience.Equal(until) {
 			t.Errorf("%s: it votes from %v on, and its lease ends at %v", what, c.patience, until)
 		}
+	}
+}
+
+// A snapshot can give a member on the list another number, and the link to the process with the earlier number stays. A heartbeat
+// for the later number makes that process show its card, and it ends.
+func TestAMemberWithAnotherNumberShowsItsCard(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	c := n.cores["3"]
+	before := *c.roster.of("1")
+	later := before
+	later.Number, later.Disk = c.roster.Next, 99
+	c.roster.drop(before)
+	c.roster.put(later)
+	c.reseat()
+	n.run(2 * c.t)
+	if !c.leads() || !errors.Is(n.halted["1"], election.ErrRemoved) {
+		t.Errorf("it leads: %v; the process with the earlier number ends with %v", c.leads(), n.halted["1"])
 	}
 }
 

@@ -70,6 +70,8 @@ func (c *Core) receive(m *election.Message) {
 			c.setAside(p, m.Eligibility)
 			c.beaten(p, m, b, commit)
 			c.compare(p, b.stamp)
+		} else {
+			c.showCard(p) // it has a different number for this member, which may be void
 		}
 	case election.Ack:
 		if from, clock, promise, ok := c.readAck(m); ok {

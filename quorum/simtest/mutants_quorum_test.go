@@ -63,6 +63,7 @@ var quorumMutants = []wrong{
 	{"quorum: a removed member goes though the others do not know", "quorum/cards.go", "\tif later || 2*know > len(voters) {", "\tif know > 0 {", "scenario quorum/testdata/removed_is_needed.txt"},
 	{"quorum: a removed member waits for others that were removed", "quorum/cards.go", "\tif later || 2*know", "\tif 2*know", "scenario quorum/testdata/removed_starts_again.txt"},
 	{"quorum: a late command to campaign cancels a resignation", "quorum/messages.go", " || c.status().GetTerm() != msg.GetTerm() {", " {", "test quorum TestALateCommandCancelsNoResignation"},
+	{"quorum: a member with another number is not asked for its card", "quorum/messages.go", "\t\t} else {\n\t\t\tc.showCard(p) //", "\t\t} else {\n\t\t\t//", "test quorum TestAMemberWithAnotherNumberShowsItsCard"},
 	{"quorum: drops a card that arrives before the start", "quorum/messages.go", "!c.started && m.Kind != kindCard", "!c.started", "scenario quorum/testdata/card_before_the_start.txt: once faults stop, every connected group of live members agrees, in bounded time, on its highest candidate"},
 	{"quorum: dials at once a member that ends every link", "quorum/peers.go", "\tif p.mute && !c.still {", "\tif false {", "scenario quorum/testdata/ends_every_link.txt"},
 	{"quorum: a member without work for a leader is a candidate", "quorum/heirs.go", "case c.resigned != 0 || c.retired:", "case c.resigned != 0:", "scenario quorum/testdata/candidacy.txt"},
