@@ -105,7 +105,7 @@ func (c *ChangRoberts) cameHome(m *election.Message, participant bool, out elect
 	case !participant:
 		// From an earlier life of this process.
 	case len(m.Ring) == 0:
-		c.rest(out) // there is no candidate
+		c.foundNone(c, out)
 	default:
 		c.win(out)
 	}

@@ -167,6 +167,26 @@ func TestACandidateThatIsGone(t *testing.T) {
 	}
 }
 
+// A member that becomes a candidate after it began a round begins another when the first comes home without a candidate.
+func TestARoundWithoutACandidateMeetsOneAtHome(t *testing.T) {
+	for _, algorithm := range []string{"ring", "chang-roberts"} {
+		m := newStepped(t, algorithm, "2")
+		m.step(election.Event{Kind: election.Health})
+		m.down("4")
+		m.hears("1", election.Message{Kind: election.Election, Round: election.Round{Number: 5, Initiator: "1"}, Hops: election.MaxMembers - 1})
+		sent, _ := m.down("3")
+		if len(sent) == 0 || len(sent[len(sent)-1].Ring) > 0 || sent[len(sent)-1].Round.Initiator != "2" {
+			t.Fatalf("%s: its successor is down, and it sends %+v, want a round of its own without a candidate", algorithm, sent)
+		}
+		home := *sent[len(sent)-1]
+		m.step(election.Event{Kind: election.Health, On: true})
+		sent, _ = m.hears("1", election.Message{Kind: election.Election, Round: home.Round, Stamp: home.Stamp, Hops: home.Hops - 2})
+		if len(sent) != 1 || sent[0].Round.Number != home.Round.Number+1 || !slices.Equal(sent[0].Ring, ranks("2")) {
+			t.Errorf("%s: its round comes home without a candidate, and it sends %+v, want a round with itself", algorithm, sent)
+		}
+	}
+}
+
 // On its way round the candidate is whoever ranks highest so far.
 func TestTheHigherCandidateGoesOn(t *testing.T) {
 	for candidate, want := range map[election.ID]election.ID{"1": "2", "3": "3"} {

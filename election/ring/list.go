@@ -121,7 +121,7 @@ func (l *List) decideOn(list []election.Rank, out election.Actions) {
 	case leader.Defined() && slices.ContainsFunc(list, func(r election.Rank) bool { return r.ID == leader.Leader.ID }):
 		l.announce(msg, out) // it leads already, and the message has passed it
 	case winner.ID == election.None:
-		l.rest(out) // there is no candidate
+		l.foundNone(l, out)
 	case winner.ID == out.Self().ID:
 		l.passing.Ring = list
 		l.claim(l, out)

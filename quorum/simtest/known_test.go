@@ -25,7 +25,6 @@ type knownFailure struct {
 // off this list and moves it to the scenarios that must pass.
 var knownFailures = []knownFailure{
 	{"added_beyond_a_cut", invariant.Converges, "only members that a cluster has removed know that they were added since, and each keeps the next in"},
-	{"ring_waits_for_a_round", invariant.Converges, "three members of a ring follow none after the last fault, and no round is under way (seed 20323773)"},
 }
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no
