@@ -248,7 +248,7 @@ func (r *ring) claim(a algorithm, out election.Actions) {
 
 // foundNone ends a round that has found no candidate. This member may have become one since it passed the message on.
 func (r *ring) foundNone(a algorithm, out election.Actions) {
-	if out.Eligible(out.Self().ID) && !out.Leader().Defined() {
+	if r.next != election.None && out.Eligible(out.Self().ID) && !out.Leader().Defined() {
 		r.restart(a, "it is a candidate since the round began", out)
 		return
 	}
