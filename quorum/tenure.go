@@ -35,7 +35,7 @@ func (c *tenure) announce(t election.Token) bool {
 	if t.Epoch <= c.view.Epoch || t.Epoch < c.held.Epoch {
 		return false
 	}
-	if c.gone == t.Epoch {
+	if t.Leader.ID != c.cfg.Self.ID && c.gone == t.Epoch {
 		return false // its end has been announced
 	}
 	c.unview(election.CauseSuperseded)
