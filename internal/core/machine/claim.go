@@ -77,7 +77,8 @@ func (m *claimant) mayClaim() bool {
 	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is lost
 }
 
-// holdsContest puts a contest off while a different member leads, or its work still runs.
+// holdsContest puts a contest off while a different member leads, or its work still runs, or its end
+// is disputed.
 func (m *claimant) holdsContest() bool {
 	whose := m.workElsewhere()
 	if whose == election.None {
@@ -86,8 +87,12 @@ func (m *claimant) holdsContest() bool {
 	if !m.contestHeld {
 		m.holds(true)
 		why := "its work has still to stop"
-		if i, ok := m.index[whose]; ok && m.members[i].leads {
+		switch i, ok := m.index[whose]; {
+		case !ok:
+		case m.members[i].leads:
 			why = "it leads, as it last reported"
+		case m.members[i].mayLeadOn():
+			why = "it may lead on: its refusal is disputed"
 		}
 		m.note("waits", whose, election.Token{}, why)
 	}
@@ -315,10 +320,13 @@ func (m *claimant) overtaken() (yes bool) {
 // after its leadership that its work still runs, until it has stopped. No member claims meanwhile, for
 // as long as that member is received.
 
-// workElsewhere is the first member that may work, members that depart included; None: there is none.
+// workElsewhere is the first member that may lead or work, members that depart included; None: there is none.
 func (m *claimant) workElsewhere() election.ID {
 	if len(m.departing) > 0 {
 		return m.departing[0].id
+	}
+	if i, ok := m.index[m.tenure.Held().Leader.ID]; ok && m.members[i].mayLeadOn() {
+		return m.members[i].ID
 	}
 	return m.works(m.now)
 }

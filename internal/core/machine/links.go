@@ -291,12 +291,24 @@ func (m *crew) silent(peer *member) time.Time {
 	return m.detector.Excuse(later(answered, peer.heard.Add(t)).Add(1))
 }
 
+// reviewProof weighs what a message about the leadership of i shows of the end of its process.
+func (m *crew) reviewProof(i int, msg *election.Message) {
+	peer := &m.members[i]
+	if peer.down && peer.proof.disputedBy(msg) {
+		peer.proof.disputed, peer.redial = open, m.now
+		m.alarms.Wake(peer.redial)
+	}
+	if peer.proof.refutedBy(msg, m.now) {
+		m.refute(i)
+	}
+}
+
 // refute: a process lives. If a refusal was taken for its end, a firewall refuses in its name: it
 // counts as silent from now on when a dial is refused, until a new process has its id.
 func (m *crew) refute(i int) {
 	peer := &m.members[i]
 	if !peer.proof.taken.IsZero() && !peer.proof.refuted {
-		peer.proof.refuted = true
+		peer.proof.refuted, peer.proof.disputed = true, open
 		m.note("doubts", peer.ID, election.Token{}, "it lives, though its address has refused a connection")
 	}
 }

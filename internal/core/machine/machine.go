@@ -233,8 +233,8 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 	m.pause.Receive(m.now, msg.Pause)
 	m.seen.Receive(msg.Token.Epoch, msg.Highest)
-	if leads, ok := m.index[msg.Token.Leader.ID]; ok && m.members[leads].proof.refutedBy(msg, m.now) {
-		m.refute(leads)
+	if leads, ok := m.index[msg.Token.Leader.ID]; ok {
+		m.reviewProof(leads, msg)
 	}
 	was := m.taking
 	m.taking = msg

@@ -62,16 +62,39 @@ type member struct {
 // proof is what a refused connection proves: that the process of a member has ended, unless that
 // process was seen to live on.
 type proof struct {
-	taken   time.Time // when a refusal was first taken for its end; zero: none was
-	under   uint64    // the epoch under which it led then; 0: it did not
-	refuted bool      // it lived on: a refusal proves nothing
+	taken    time.Time // when a refusal was first taken for its end; zero: none was
+	under    uint64    // the epoch under which it led then; 0: it did not
+	disputed dispute   // a member follows it, or it lives
+	refuted  bool      // it lived on: a refusal proves nothing
 }
+
+// dispute is whether a refusal is disputed that was taken for the end of a process.
+type dispute uint8
+
+const (
+	undisputed dispute = iota
+	open               // the answer to another dial, or the first report of that process, decides
+	settled
+)
 
 // refutedBy reports whether msg, about the leadership of that member, shows that its process lived
 // on: its leadership goes on, or the sender has received from it since.
 func (p proof) refutedBy(msg *election.Message, now time.Time) bool {
 	return msg.Renews > 0 && msg.Renews <= p.under ||
 		msg.Kind == election.ProbeReply && msg.Follows && msg.Age >= 0 && now.Add(-msg.Age).After(p.taken)
+}
+
+// disputedBy reports whether msg is the first report of a follower of that member. It does not refute
+// the proof: the follower may have received from it before it ended, and not have found it down yet.
+func (p proof) disputedBy(msg *election.Message) bool {
+	return !p.taken.IsZero() && !p.refuted && p.disputed == undisputed && msg.Kind == election.ProbeReply && msg.Follows && msg.Age >= 0
+}
+
+// settle ends a dispute: what decides it has come.
+func (p *proof) settle() {
+	if p.disputed == open {
+		p.disputed = settled
+	}
 }
 
 // roll is the members: the list, what is known of each member on it, and by which way messages reach
@@ -163,6 +186,12 @@ func (peer *member) works(now time.Time, bears time.Duration) bool {
 	return (peer.leads || peer.draining) && !peer.down && now.Sub(peer.saidAt) <= bears
 }
 
+// mayLeadOn reports whether it is disputed that a member's process has ended, and what decides that is
+// under way: another dial, or its first report over the link.
+func (peer *member) mayLeadOn() bool {
+	return peer.proof.disputed == open && (peer.dialing || peer.link)
+}
+
 // givesWay reports whether t has ended as its leader sees it, and as the leader reports on an
 // existing link, though its work runs. Its beats show when that has stopped: no member need follow
 // it until then.
@@ -228,6 +257,7 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		r.statesChanged()
 	}
 	peer.leads, peer.draining = msg.Leads, msg.Draining && !r.noDetector
+	peer.proof.settle()
 	peer.polled, peer.deaf = peer.polled && late, false
 	if !late || peer.leads || peer.draining || peer.saidAt.IsZero() {
 		peer.saidAt = now

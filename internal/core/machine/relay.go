@@ -133,6 +133,7 @@ func (m *watcher) unreachedIndirectly(i int, why string) {
 func (m *watcher) dialedInVain(i int) {
 	wants, id := m.members[i].wants, m.members[i].ID
 	m.members[i].wants = nil
+	m.members[i].proof.settle()
 	for _, asker := range wants {
 		if a, ok := m.index[asker]; ok {
 			m.cannotPass(a, id)
