@@ -178,11 +178,11 @@ func (m *elector) asksBeforehand() bool {
 // no candidate, as it reported before this election, before a candidate died, or while it still asked for
 // a leader, may be about to claim, too. So may a candidate that was received since, or outranks this member
 // since, and has not reported that it takes the election over, and a resigned member that is the next
-// candidate: a round of a ring goes past it when it has yet to find the leadership lost. So may a candidate
-// with a different list: if this member outranks it there, it does not answer. No further member
-// is waited for, and none gets a second turn before it becomes a rival again, nor more than maxTurns: a
-// program with a different idea of rank may be a candidate and never take over, and so may a member with a
-// check that often changes.
+// candidate: a round of a ring goes past it when it has yet to find the leadership lost. So may a member on a
+// new link that has not reported anything yet, nor was asked. So may a candidate with a different list: if
+// this member outranks it there, it does not answer. No further member is waited for, and none gets a second
+// turn before it becomes a rival again, nor more than maxTurns: a program with a different idea of rank may
+// be a candidate and never take over, and so may a member with a check that often changes.
 func (m *claimant) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -192,7 +192,8 @@ func (m *claimant) pollsHigher() bool {
 		peer := &m.members[i]
 		unsafe := peer.early || peer.saidAt.Before(later(m.contestAt, m.diedAt)) || peer.eligibility == election.IneligibleUnfounded
 		if m.eligible(peer) {
-			unsafe = !peer.gaveTurn && (peer.saidAt.After(m.contestAt) || !peer.rivalAt.IsZero() && !peer.rivalAt.Before(m.contestAt) || peer.differed.After(m.contestAt) || peer.eligibility == election.StandsNext)
+			unasked := peer.link && peer.saidAt.IsZero() && peer.Pending.IsZero()
+			unsafe = !peer.gaveTurn && (unasked || peer.saidAt.After(m.contestAt) || !peer.rivalAt.IsZero() && !peer.rivalAt.Before(m.contestAt) || peer.differed.After(m.contestAt) || peer.eligibility == election.StandsNext)
 		}
 		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp && !peer.link {
 			continue

@@ -349,6 +349,7 @@ func (m *watcher) linkDown(id election.ID) {
 	peer.link, peer.anew = false, true
 	peer.redial = m.now
 	m.alarms.Wake(peer.redial)
+	peer.proof.settle()
 	lost := peer.Unconfirmed
 	if peer.awaited && !slices.ContainsFunc(lost, outbox.IsQuestion) {
 		m.probe(i) // it received something older, or sent something newer, and the question may be lost

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -58,7 +59,9 @@ func TestAClaimWaitsForTheReportOfARefutedLeader(t *testing.T) {
 		if disputed {
 			m.Step(now, from("1", follows))
 		}
-		m.Step(now, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+		if got := kinds(m.Step(now, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})); !slices.Contains(got, "query>5") {
+			t.Errorf("disputed %v: its leader lives: %q, want it asked", disputed, got)
+		}
 		if got := home(m, now); slices.Contains(got, "save") {
 			t.Fatalf("disputed %v: it has won, and its leader lives: %q, want no claim", disputed, got)
 		}
@@ -87,4 +90,70 @@ func TestARefusalIsDisputedOnce(t *testing.T) {
 		}
 	}
 	t.Error("it dials its former leader no more")
+}
+
+// A claim waits for a process that is received and never reports until its link ends, not for each link
+// to it.
+func TestAClaimWaitsForOneLinkOfARefutedLeader(t *testing.T) {
+	for _, end := range []string{"this member hangs up", "the link ends"} {
+		m, now := refused(t)
+		m.Step(now, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+		if end == "the link ends" {
+			m.Step(now, Event{Kind: LinkDown, Peer: "5"})
+		}
+		for hungUp := end == "the link ends"; !hungUp; {
+			if now = now.Add(DefaultHeartbeat); now.After(start.Add(10 * time.Second)) {
+				t.Fatal("it does not hang up")
+			}
+			did := kinds(m.Step(now, from("1", Message{Kind: Pong})))
+			did = append(did, kinds(m.Step(now, Event{Kind: Woke}))...)
+			hungUp = slices.Contains(did, "hangup>5")
+		}
+		m.Step(now, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+		claims := false
+		for number := range uint64(20) {
+			won := Message{Kind: Election, Round: Round{Number: number, Initiator: "3"}, Hops: MaxMembers - 3, Ring: []Rank{rank("3")}}
+			claims = claims || slices.Contains(kinds(m.Step(now, from("1", won))), "save")
+		}
+		if !claims {
+			t.Errorf("%s, and another is made: it has won, want a claim", end)
+		}
+	}
+}
+
+// A member of a large ring that is connected to as many members as it may dial dials a disputed leader
+// all the same.
+func TestADisputedLeaderIsDialedBesideAWave(t *testing.T) {
+	var ids []ID
+	for i := range 40 {
+		ids = append(ids, ID(fmt.Sprint(i+1)))
+	}
+	m := newMachine(t, "39", func(c *Config) {
+		c.Members, c.Algorithm, c.Following = members(ids...), ring.NewChangRoberts(), token(3, rank("5"))
+	})
+	m.Step(start, Event{Kind: Started})
+	for _, id := range ids[:38] {
+		m.Step(start, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
+	}
+	m.Step(start, from("5", Message{Kind: Beat, Token: token(3, rank("5"))}))
+	crashed(m, start, "5")
+	if got := kinds(m.Step(start.Add(time.Millisecond), from("1", follows))); !slices.Contains(got, "dial>5") {
+		t.Errorf("a follower of the refused leader reports: %q, want a dial", got)
+	}
+}
+
+// A follower's report that is the last answer before a claim disputes the refusal first.
+func TestTheLastAnswerDisputesARefusal(t *testing.T) {
+	m := follow(t, "4")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("1"), Incarnation: 1})
+	m.Step(start, Event{Kind: Health, On: false})
+	crashed(m, start, "5")
+	now := start.Add(time.Millisecond)
+	m.Step(now, Event{Kind: Health, On: true})
+	for _, id := range []ID{"2", "3", "5"} {
+		m.Step(now, Event{Kind: DialFailed, Peer: id, Refused: true})
+	}
+	if got := kinds(m.Step(now, from("1", follows))); slices.Contains(got, "save") || !slices.Contains(got, "dial>5") {
+		t.Errorf("1 follows the refused leader: %q, want a dial and no claim", got)
+	}
 }

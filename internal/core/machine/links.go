@@ -263,6 +263,7 @@ func (m *crew) hangUp(i int) {
 	peer := &m.members[i]
 	m.do(election.Action{Kind: election.Hangup, To: peer.ID})
 	peer.link, peer.anew, peer.redial = false, false, m.now
+	peer.proof.settle()
 	peer.Loses(outbox.NeedsProof)
 }
 
@@ -295,8 +296,9 @@ func (m *crew) silent(peer *member) time.Time {
 func (m *crew) reviewProof(i int, msg *election.Message) {
 	peer := &m.members[i]
 	if peer.down && peer.proof.disputedBy(msg) {
-		peer.proof.disputed, peer.redial = open, m.now
-		m.alarms.Wake(peer.redial)
+		if peer.proof.disputed = open; m.shouldDial(i) {
+			m.dial(i)
+		}
 	}
 	if peer.proof.refutedBy(msg, m.now) {
 		m.refute(i)
@@ -353,10 +355,15 @@ func (m *crew) dialAll() {
 	m.others(func(i int, peer *member) {
 		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.lasting(peer) || peer.ID == m.watched) {
 			room--
-			peer.dialing = true
-			m.do(election.Action{Kind: election.Dial, To: peer.ID})
+			m.dial(i)
 		}
 	})
+}
+
+// dial dials a member.
+func (m *crew) dial(i int) {
+	m.members[i].dialing = true
+	m.do(election.Action{Kind: election.Dial, To: m.members[i].ID})
 }
 
 func (m *crew) shouldDial(i int) bool {

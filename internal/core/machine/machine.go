@@ -359,8 +359,8 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		m.post(i, m.newBeat(peer.version != m.states.Version()))
 	case m.mode == asks && again:
 		m.probe(i)
-	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it
+	case m.tenure.Started() && m.undecided() && (m.eligibility() != election.Eligible || peer.mayLeadOn()):
+		m.send(i, &election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it, or waits for the report
 	}
 }
 

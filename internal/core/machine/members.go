@@ -68,12 +68,12 @@ type proof struct {
 	refuted  bool      // it lived on: a refusal proves nothing
 }
 
-// dispute is whether a refusal is disputed that was taken for the end of a process.
+// dispute is the state of a doubt about a proof.
 type dispute uint8
 
 const (
 	undisputed dispute = iota
-	open               // the answer to another dial, or the first report of that process, decides
+	open               // another dial, or the first report of that process over its link, decides
 	settled
 )
 
@@ -186,8 +186,8 @@ func (peer *member) works(now time.Time, bears time.Duration) bool {
 	return (peer.leads || peer.draining) && !peer.down && now.Sub(peer.saidAt) <= bears
 }
 
-// mayLeadOn reports whether it is disputed that a member's process has ended, and what decides that is
-// under way: another dial, or its first report over the link.
+// mayLeadOn reports whether it is disputed that a member's process has ended, and a dial that is under way
+// or its first report will decide.
 func (peer *member) mayLeadOn() bool {
 	return peer.proof.disputed == open && (peer.dialing || peer.link)
 }
