@@ -35,8 +35,8 @@ func home(m *Machine, now time.Time) []string {
 	return kinds(m.Step(now, from("1", Message{Kind: Election, Round: Round{Number: 1, Initiator: "3"}, Hops: MaxMembers - 3, Ring: []Rank{rank("3")}})))
 }
 
-// A member whose leader has refused a connection dials it again as soon as a follower of that leader
-// reports, and claims nothing before the dial is answered.
+// A member that its leader has refused dials that leader a second time when a follower of it reports. It
+// claims nothing before the dial has ended.
 func TestAClaimWaitsForADisputedRefusal(t *testing.T) {
 	m, now := refused(t)
 	did := kinds(m.Step(now, from("1", follows)))
