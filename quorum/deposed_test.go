@@ -207,3 +207,33 @@ func TestAVoterDoesNotWaitForADeadLeaderToStand(t *testing.T) {
 		t.Errorf("it is a %v, and does not ask for votes", state)
 	}
 }
+
+// The leader's last change has reached 1, and not 2. Then 1 does not wait for the turn of 2, whose log is older:
+// 2 may ask before 1 has detected the end of the leadership, or after.
+func TestAMemberDoesNotWaitForOneWithAnOlderLog(t *testing.T) {
+	for name, order := range map[string][]election.ID{"it asks too early": {"2", "1"}, "it asks in time": {"1", "2"}} {
+		t.Run(name, func(t *testing.T) {
+			n, leader, secret := sworn(t, TakeoverAttested)
+			n.step("3", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
+			for len(n.queue) > 0 {
+				next := n.queue[0]
+				if n.queue = n.queue[1:]; next.at == "1" || next.at == "2" && next.ev.Kind != election.Received {
+					n.step(next.at, next.ev)
+				}
+			}
+			if n.cores["1"].lastIndex() <= n.cores["2"].lastIndex() {
+				t.Fatalf("the log of 1 ends at %d, that of 2 at %d", n.cores["1"].lastIndex(), n.cores["2"].lastIndex())
+			}
+			delete(n.cores, "3")
+			n.ids = ids("1,2")
+			for _, id := range order {
+				n.step(id, election.Event{Kind: election.Attested, Proof: secret})
+				n.settle()
+			}
+			n.run(leader.t / 100)
+			if led := n.leader(); led != "1" {
+				t.Errorf("%q leads, want 1", led)
+			}
+		})
+	}
+}

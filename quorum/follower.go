@@ -40,10 +40,10 @@ func (c *Core) beaten(p *peer, m *election.Message, b beat, commit uint64) {
 	c.patience, c.promised = c.now.Add(c.t), b.term
 	c.owesNoMore()
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
-	c.follows, c.newer, c.interim = b, false, false
+	c.follows, c.interim = b, false
 	c.Follows(b.term, b.commitment)
 	for i := range c.peers {
-		c.peers[i].deferred = nil
+		c.peers[i].deferred, c.peers[i].outdated = nil, false
 	}
 	c.follows.due = true
 	c.caughtUp()
@@ -142,7 +142,7 @@ func (c *Core) release(cause election.Cause) {
 		p := &c.peers[i]
 		if m := p.deferred; m != nil {
 			p.deferred = nil
-			c.stepRaft(m)
+			c.vote(p, m)
 		}
 	}
 }
@@ -160,7 +160,9 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 		p.deferred = m
 		return
 	}
-	c.newer = c.newer || c.older(m)
+	if c.older(m) {
+		c.outdate(p)
+	}
 	if c.promised != 0 && c.promised < m.GetTerm() { // then the request is forced: a promise is in force
 		c.release(election.CauseResigned)
 	}

@@ -35,7 +35,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	}
 	long := c.t + 1 // some deadlines wait until T is over, some until it is exceeded
 	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed, c.lowerAt)
-	f.putFlags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
+	f.putFlags(c.asks, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
 	f.putFlags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
 	f.putFlags(c.disk.Slow(), c.unsigned)
 	for i := range c.peers {
@@ -66,7 +66,7 @@ func (c *voter) appendPeer(f *form, p *peer) {
 		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
 		f.putNumbers(uint64(p.promise))
 	}
-	f.putFlags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
+	f.putFlags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.outdated, p.acked != 0 && c.term() != 0)
 	f.putFlags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil)
 	f.b = append(f.b, p.aside...)
 	if p.deferred != nil {

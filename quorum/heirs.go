@@ -81,6 +81,11 @@ func (c *heirs) othersStand() bool {
 	})
 }
 
+// othersAreOutdated reports whether a candidate has asked for votes with an older log than this member's.
+func (c *heirs) othersAreOutdated() bool {
+	return slices.ContainsFunc(c.peers, func(p peer) bool { return p.outdated })
+}
+
 // successor returns the member to hand over to: the transfer target, otherwise the highest-ranked
 // candidate that has the whole log, or none. While the members change, the best may be the member that
 // is removed: the others would wait for it in vain.

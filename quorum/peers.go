@@ -56,6 +56,7 @@ type peer struct {
 	match    uint64        // up to where its log matches the leader's, for a heartbeat
 	request  *pb.Message   // the last request for its vote
 	deferred *pb.Message   // its request for a vote, which waits until a promise ends
+	outdated bool          // since the last leader, it has asked for a vote with an older log than this member's
 }
 
 // crew is every member but this, and the way to it: links, dials, what each has sent of itself and

@@ -26,7 +26,6 @@ type voter struct {
 	lowerAt    time.Time // when a longer promise of an earlier process leaves the disk; zero: not yet, or there is none
 	follows    beat      // the last heartbeat that counted
 	asks       bool      // it is asking for votes
-	newer      bool      // since the last leader, it has refused a vote to a member with an older log
 	interim    bool      // it asks for votes to pass its log on, not to lead
 	warnedBack uint64    // the term in which it last warned of its own disk
 }
@@ -63,19 +62,35 @@ func (c *voter) askAfter(while time.Duration) {
 	if !c.eligible() {
 		return
 	}
-	turn := 0
+	turns := 0
 	if !c.healthy {
-		turn++
+		turns++
 	}
 	for i := range c.peers {
-		p := &c.peers[i]
-		gone := p.down || p.number == c.follows.from && c.Over(c.follows.term)
-		first := p.rank.Above(c.cfg.Self) || !c.healthy
-		if first && !gone && c.roster.votes(p.number) && (asks(p) || p.aside == election.IneligiblePaused) {
-			turn++
+		if c.goesFirst(&c.peers[i]) {
+			turns++
 		}
 	}
-	c.campaignAt = c.now.Add(time.Duration(turn)*c.t/20 + while)
+	c.campaignAt = c.now.Add(time.Duration(turns)*c.turn() + while)
+}
+
+// turn is how long a member waits for each candidate that asks before it.
+func (c *voter) turn() time.Duration { return c.t / 20 }
+
+// goesFirst reports whether a member asks for votes before this one, and may get them.
+func (c *voter) goesFirst(p *peer) bool {
+	gone := p.down || p.number == c.follows.from && c.Over(c.follows.term)
+	first := p.rank.Above(c.cfg.Self) || !c.healthy
+	return first && !gone && !p.outdated && c.roster.votes(p.number) && (asks(p) || p.aside == election.IneligiblePaused)
+}
+
+// outdate notes a candidate whose log is older than this member's. It gets no vote here, and this member
+// does not wait for its turn.
+func (c *voter) outdate(p *peer) {
+	if c.goesFirst(p) && !c.standsInRaft() && !c.campaignAt.IsZero() {
+		c.campaignAt = c.campaignAt.Add(-c.turn())
+	}
+	p.outdated = true
 }
 
 // campaign asks for votes.
@@ -135,7 +150,7 @@ func (c *voter) standAgain() {
 		}
 		// Maybe no candidate has the whole log, or has learned from it that it votes: a member that
 		// has it passes it on.
-		c.interim = c.me.Settled && (c.newer || c.othersStand()) && !c.eligible() && !c.disk.Unusable() && c.roster.votes(c.me.Number)
+		c.interim = c.me.Settled && (c.othersAreOutdated() || c.othersStand()) && !c.eligible() && !c.disk.Unusable() && c.roster.votes(c.me.Number)
 		switch {
 		case c.interim:
 			c.campaignAt = c.now.Add(c.between(c.t))

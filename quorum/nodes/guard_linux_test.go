@@ -120,7 +120,7 @@ func TestAProgramThatDiesIsReplacedAtOnce(t *testing.T) {
 	guard := child(t, programs["3"].Process.Pid)
 	began := time.Now()
 	programs["3"].Process.Kill()
-	if leader := agree("1", "2"); leader != "2" {
+	if leader := agree("1", "2"); leader == "3" {
 		t.Errorf("%s follows 3", leader)
 	}
 	if took := time.Since(began); took > 20*time.Second {

@@ -23,7 +23,7 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 			states uint64
 		}{
 			{explore.Config{Crashes: 1, Restarts: 1}, 58_892},
-			{explore.Config{Crashes: 1, Suspicions: 1}, 115_685},
+			{explore.Config{Crashes: 1, Suspicions: 1}, 115_689},
 		}...)
 	}
 	for i, s := range searches {
