@@ -140,7 +140,7 @@ func (r *ring) arrange(out election.Actions) {
 			ids = append(ids, m.ID)
 		}
 	}
-	slices.SortFunc(ids, r.compare)
+	slices.SortStableFunc(ids, r.compare)
 	at, _ := slices.BinarySearchFunc(ids, self, r.compare)
 	r.members, r.others = members, slices.Concat(ids[at:], ids[:at])
 }

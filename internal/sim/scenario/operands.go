@@ -17,22 +17,22 @@ type operand struct {
 }
 
 // duration reads the step's For; what names it in errors.
-func duration(what string, lowest time.Duration) operand {
-	return operand{"D",
+func duration(what string, lowest time.Duration) *operand {
+	return &operand{"D",
 		func(p *parser, s *Step) { s.For = p.duration(what, lowest) },
 		func(s *Step) string { return s.For.String() }}
 }
 
 // members reads ids up to the end of the line, or up to any of stop.
-func members(stop ...string) operand {
-	return operand{"ID…",
+func members(stop ...string) *operand {
+	return &operand{"ID…",
 		func(p *parser, s *Step) { s.Members = p.members(stop...) },
 		func(s *Step) string { return JoinIDs(s.Members, " ") }}
 }
 
 // text reads a name or a text; what describes it in errors.
-func text(form, what string) operand {
-	return operand{form,
+func text(form, what string) *operand {
+	return &operand{form,
 		func(p *parser, s *Step) {
 			w, _ := p.next(what)
 			s.Word = w.text
@@ -46,16 +46,16 @@ var (
 	saying = text("WORD", "a word, or - for nothing") // the metadata of a member
 )
 
-var member = operand{"ID",
+var member = &operand{"ID",
 	func(p *parser, s *Step) { s.Members = []election.ID{p.member()} },
 	func(s *Step) string { return JoinIDs(s.Members, " ") }}
 
-var pair = operand{"ID ID",
+var pair = &operand{"ID ID",
 	func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	func(s *Step) string { return JoinIDs(s.Members, " ") }}
 
 // candidacy is how a member is a candidate of a named election.
-var candidacy = operand{"[weight N] [seats N] [prefer]",
+var candidacy = &operand{"[weight N] [seats N] [prefer]",
 	func(p *parser, s *Step) {
 		if p.maybe("weight") != "" {
 			s.Weight = int(p.number("a weight", 1, 1<<20))
@@ -80,8 +80,8 @@ var candidacy = operand{"[weight N] [seats N] [prefer]",
 	}}
 
 // optional reads any of texts, or nothing.
-func optional(texts ...string) operand {
-	return operand{"[" + strings.Join(texts, "|") + "]",
+func optional(texts ...string) *operand {
+	return &operand{"[" + strings.Join(texts, "|") + "]",
 		func(p *parser, s *Step) {
 			for _, text := range texts {
 				s.Word += p.maybe(text)
@@ -91,14 +91,14 @@ func optional(texts ...string) operand {
 }
 
 // choice reads an operand of a fixed set.
-func choice(words ...string) operand {
-	return operand{strings.Join(words, "|"),
+func choice(words ...string) *operand {
+	return &operand{strings.Join(words, "|"),
 		func(p *parser, s *Step) { s.Word = p.oneOf(words...) },
 		func(s *Step) string { return s.Word }}
 }
 
 // links reads at least so many links; last leaves the line's last operand unread.
-func links(least int, last bool) operand {
+func links(least int, last bool) *operand {
 	form := "LINK…"
 	if least == 0 {
 		form = "[LINK…]"
@@ -108,7 +108,7 @@ func links(least int, last bool) operand {
 			p.fault(p.end, "expected a link, such as 1-3 for both ways or 1>3 for one")
 		}
 	}
-	return operand{form, read, writeLinks}
+	return &operand{form, read, writeLinks}
 }
 
 func writeLinks(s *Step) string {
@@ -119,7 +119,7 @@ func writeLinks(s *Step) string {
 	return strings.Join(words, " ")
 }
 
-var oneWay = operand{"A>B", readOneWay, writeLinks}
+var oneWay = &operand{"A>B", readOneWay, writeLinks}
 
 func readOneWay(p *parser, s *Step) {
 	w, ok := p.next("a link, such as 1>3")
@@ -133,7 +133,7 @@ func readOneWay(p *parser, s *Step) {
 	s.Links = []Link{l}
 }
 
-var through = operand{"via ID…",
+var through = &operand{"via ID…",
 	func(p *parser, s *Step) {
 		p.oneOf("via")
 		s.Via = p.members()
@@ -141,7 +141,7 @@ var through = operand{"via ID…",
 	func(s *Step) string { return "via " + JoinIDs(s.Via, " ") }}
 
 // perhapsThrough is through, but may be left out.
-var perhapsThrough = operand{"[via ID…]",
+var perhapsThrough = &operand{"[via ID…]",
 	func(p *parser, s *Step) {
 		if len(p.words) > 0 {
 			through.read(p, s)
@@ -155,8 +155,8 @@ var perhapsThrough = operand{"[via ID…]",
 	}}
 
 // via reads a second member after a preposition.
-func via(how string) operand {
-	return operand{how + " ID",
+func via(how string) *operand {
+	return &operand{how + " ID",
 		func(p *parser, s *Step) {
 			p.oneOf(how)
 			s.Via = []election.ID{p.member()}
@@ -166,7 +166,7 @@ func via(how string) operand {
 
 var place, toMember = via("at"), via("to")
 
-var priority = operand{"[priority N]",
+var priority = &operand{"[priority N]",
 	func(p *parser, s *Step) {
 		if p.maybe("priority") != "" {
 			s.Ranked, s.Priority = true, int(p.number("a priority", -1<<31, 1<<31))
@@ -179,7 +179,7 @@ var priority = operand{"[priority N]",
 		return "priority " + strconv.Itoa(s.Priority)
 	}}
 
-var diskState = operand{"slow D|hang|fail|full|ok",
+var diskState = &operand{"slow D|hang|fail|full|ok",
 	func(p *parser, s *Step) {
 		if s.Word = p.oneOf("slow", "hang", "fail", "full", "ok"); s.Word == "slow" {
 			s.For = p.duration("how much longer a write takes", 1)
@@ -192,7 +192,7 @@ var diskState = operand{"slow D|hang|fail|full|ok",
 		return s.Word
 	}}
 
-var clockChange = operand{"drift PPM|jump D",
+var clockChange = &operand{"drift PPM|jump D",
 	func(p *parser, s *Step) {
 		switch s.Word = p.oneOf("drift", "jump"); s.Word {
 		case "drift":
@@ -209,13 +209,13 @@ var clockChange = operand{"drift PPM|jump D",
 	}}
 
 // times are the t_max and t_process that a process starts with.
-var times = operand{"D D",
+var times = &operand{"D D",
 	func(p *parser, s *Step) {
 		s.For, s.Process = p.duration("t_max", time.Millisecond), p.duration("t_process", time.Millisecond)
 	},
 	func(s *Step) string { return s.For.String() + " " + s.Process.String() }}
 
-var within = operand{"[within D]",
+var within = &operand{"[within D]",
 	func(p *parser, s *Step) {
 		if p.maybe("within") != "" {
 			s.For = p.duration("a time", 1)
@@ -228,7 +228,7 @@ var within = operand{"[within D]",
 		return "within " + s.For.String()
 	}}
 
-var but = operand{"[but cuts|disks]",
+var but = &operand{"[but cuts|disks]",
 	func(p *parser, s *Step) {
 		if p.maybe("but") != "" {
 			s.Word = "but " + p.oneOf("cuts", "disks")
@@ -236,7 +236,7 @@ var but = operand{"[but cuts|disks]",
 	},
 	func(s *Step) string { return s.Word }}
 
-var sides = operand{"1,2 | 3,4",
+var sides = &operand{"1,2 | 3,4",
 	readSides,
 	func(s *Step) string {
 		words := make([]string, len(s.Sides))
@@ -270,6 +270,6 @@ func readSides(p *parser, s *Step) {
 	}
 }
 
-var expectation = operand{"WHAT … [on ID,…]",
+var expectation = &operand{"WHAT … [on ID,…]",
 	func(p *parser, s *Step) { p.expect(&s.Expect) },
 	func(s *Step) string { return s.Expect.String() }}

@@ -8,7 +8,7 @@ import (
 // the preconditions, the help and the page of the documentation use this table.
 type form struct {
 	verb     Verb
-	operands []operand
+	operands []*operand
 	does     string
 
 	only   string // "manual", "automatic": the scripts that may have it; empty: in both
@@ -22,8 +22,8 @@ type form struct {
 // steps are all lines after the settings, except "end".
 var steps = []form{
 	{verb: Run, operands: ops(duration("a time", 0)), only: automatic, does: "let time pass; all together at most 24h"},
-	{verb: At, operands: ops(duration("a time since the start", 0), operand{form: "[STEP]"}), only: automatic, does: "let time pass until then, counted from the start"},
-	{verb: repeat, operands: ops(operand{form: "N … end"}), does: "the steps between, N times"},
+	{verb: At, operands: ops(duration("a time since the start", 0), &operand{form: "[STEP]"}), only: automatic, does: "let time pass until then, counted from the start"},
+	{verb: repeat, operands: ops(&operand{form: "N … end"}), does: "the steps between, N times"},
 
 	{verb: Crash, operands: ops(members("torn"), optional("torn")), from: conditions(Alive, Frozen), to: Dead,
 		does: "the process dies; its kernel ends its connections. `torn`: what it sent last is lost"},
@@ -94,7 +94,7 @@ const (
 
 const repeat Verb = "repeat"
 
-func ops(list ...operand) []operand { return list }
+func ops(list ...*operand) []*operand { return list }
 
 func conditions(list ...Condition) []Condition { return list }
 
