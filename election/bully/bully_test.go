@@ -128,3 +128,20 @@ func TestEveryWaitEnds(t *testing.T) {
 		t.Errorf("who answered is gone: it does %q, want to ask who has won", got)
 	}
 }
+
+// A leader was elected with another priority than it has now. It leads on, and announces itself when asked to campaign.
+func TestALeaderWithANewPriorityAnnouncesItself(t *testing.T) {
+	for _, elected := range []int{0, 5, 9} {
+		m, err := machine.New(machine.Config{Self: election.Rank{ID: "4", Priority: 5}, Algorithm: bully.New(), NoDetector: true,
+			Following: election.Token{Epoch: 1, Leader: election.Rank{ID: "4", Priority: elected}},
+			Members:   []election.Member{{Rank: election.Rank{ID: "5"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &contest{m, time.Unix(1, 0)}
+		x.does(election.Event{Kind: election.Started})
+		if got := x.does(election.Event{Kind: election.Campaign}); got != "coordinator" {
+			t.Errorf("elected with priority %d, a leader with priority 5 is asked to campaign and does %q", elected, got)
+		}
+	}
+}

@@ -163,7 +163,7 @@ func (m *elector) asksBeforehand() bool {
 	case m.seen.Contested():
 		why = "another has claimed meanwhile"
 	case m.now.Sub(m.declined) <= m.farT():
-		why = "it has replied that it is no candidate"
+		why = "it has reported that it is no candidate"
 	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):
 		m.mayAskTwice(false)
 		why = "a member that lives has not answered"

@@ -108,9 +108,8 @@ func (m *elector) discoverInDoubt() {
 func (m *elector) discover(why string) {
 	m.mode = asks
 	m.answered(false)
-	if m.eligibility() == election.Eligible {
-		m.declines(time.Time{})
-	}
+	m.declines(time.Time{})
+	m.hasReported() // with its questions
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.enterPhaseWithoutLeader()

@@ -159,7 +159,7 @@ type standing struct {
 	unhealthy  bool      // its own check has failed
 	lastResort bool      // it is a candidate all the same: no healthy member leads, nor is in reach
 	retired    bool      // there is nothing to do for this member as a leader
-	declined   time.Time // when it last replied that it is no candidate to a member that may claim; zero: all have been asked since
+	declined   time.Time // when it last reported that it is no candidate to a member that may claim; zero: all have been asked since
 	resigned   uint64    // this member is no candidate until a leadership above this epoch that lasted has ended; 0: it has not resigned
 }
 
@@ -188,7 +188,7 @@ func (s *standing) changesTo(now report) uint64 {
 	return s.changes
 }
 
-// declines notes when this member has replied that it is no candidate; zero: that holds no more.
+// declines notes when this member has reported that it is no candidate; zero: that holds no more.
 func (s *standing) declines(at time.Time) { s.declined = at }
 
 // hasReported notes what members have by a report of this member: that it is no candidate now, if so.
