@@ -162,6 +162,8 @@ func (m *elector) asksBeforehand() bool {
 	case m.cfg.NoDetector:
 	case m.seen.Contested():
 		why = "another has claimed meanwhile"
+	case m.rebuffed(m.now):
+		why = rebuff
 	case m.now.Sub(m.declined) <= m.farT():
 		why = "it has reported that it is no candidate"
 	case !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired):

@@ -139,7 +139,7 @@ func (m *elector) discovered(why string) {
 		m.discover("it receives from members, but no answers")
 		return
 	case m.rebuffed(m.now):
-		m.discover("a member knows another process with this id")
+		m.discover(rebuff)
 		return
 	}
 	m.endDiscovery()
@@ -200,6 +200,9 @@ func (r *roll) answerLost(inquired time.Time) bool {
 		return asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt))
 	})
 }
+
+// rebuff is why this member asks before it claims: a member refuses it as an earlier process, or as removed.
+const rebuff = "a member knows another process with this id"
 
 // rebuffed reports whether a member has refused us lately: it would have again.
 func (r *roll) rebuffed(now time.Time) bool {
