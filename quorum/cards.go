@@ -201,7 +201,7 @@ func (c *cards) renumber(p *peer, number uint64) bool {
 		c.send(p, &election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
 		return false
 	}
-	p.number, p.acked, p.deferred, p.barred = number, 0, nil, false
+	p.number, p.acked, p.deferred, p.outdated, p.barred = number, 0, nil, false, false
 	return true
 }
 

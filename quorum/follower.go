@@ -166,7 +166,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 	if c.promised != 0 && c.promised < m.GetTerm() { // then the request is forced: a promise is in force
 		c.release(election.CauseResigned)
 	}
-	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.campaignAt.IsZero() {
+	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.older(m) && !c.campaignAt.IsZero() {
 		c.campaignAt = c.contestEnds()
 	}
 }

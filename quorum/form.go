@@ -66,8 +66,8 @@ func (c *voter) appendPeer(f *form, p *peer) {
 		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
 		f.putNumbers(uint64(p.promise))
 	}
-	f.putFlags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.outdated, p.acked != 0 && c.term() != 0)
-	f.putFlags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil)
+	f.putFlags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
+	f.putFlags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil, p.outdated)
 	f.b = append(f.b, p.aside...)
 	if p.deferred != nil {
 		data, _ := proto.Marshal(p.deferred) // raft's own message
@@ -106,11 +106,12 @@ func (f *form) times(long time.Duration, times ...time.Time) {
 }
 
 func (f *form) putFlags(on ...bool) {
-	var bits byte
 	for i, o := range on {
+		if i%8 == 0 {
+			f.b = append(f.b, 0)
+		}
 		if o {
-			bits |= 1 << i
+			f.b[len(f.b)-1] |= 1 << (i % 8)
 		}
 	}
-	f.b = append(f.b, bits)
 }
