@@ -109,7 +109,6 @@ func (m *elector) discover(why string) {
 	m.mode = asks
 	m.answered(false)
 	m.declines(time.Time{})
-	m.hasReported() // with its questions
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.enterPhaseWithoutLeader()
@@ -201,12 +200,23 @@ func (r *roll) answerLost(inquired time.Time) bool {
 	})
 }
 
-// rebuff is why this member asks before it claims: a member refuses it as an earlier process, or as removed.
-const rebuff = "a member knows another process with this id"
+// rebuff is why this member asks before it claims.
+const rebuff = "a member refuses it as removed, or as an earlier process"
 
-// rebuffed reports whether a member has refused us lately: it would have again.
+// rebuffed reports whether a member has refused this process as removed or as an earlier one within T, and
+// may be right: the refusals began less than 3·T ago, or half of the members do not receive this process.
+// A member that refuses for longer has missed a change of the list, or is misconfigured.
 func (r *roll) rebuffed(now time.Time) bool {
-	return anyOf(r.members, func(peer *member) bool { return now.Sub(peer.rebuffedAt) <= r.farT() })
+	rebuffs, recent, receive := false, false, 1
+	for i := range r.members {
+		switch peer := &r.members[i]; {
+		case now.Sub(peer.rebuffedAt) <= r.farT():
+			rebuffs, recent = true, recent || now.Sub(peer.rebuffedSince) < 3*r.farT()
+		case peer.link:
+			receive++
+		}
+	}
+	return rebuffs && (recent || 2*receive <= len(r.members))
 }
 
 // mayBeBack reports whether a member was last found down more than T ago: followers do not dial

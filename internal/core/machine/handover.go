@@ -51,7 +51,6 @@ func (m *elector) giveUp(cause election.Cause, why, doubts string) {
 // release notifies the members that the leadership is over.
 func (m *elector) release() {
 	m.tenure.Drained(m.phaseWithoutLeader())
-	m.contestBegins() // what members reported while they followed is old
 	m.reconsider()
 	heir := m.heir
 	if m.doubts != "" || !m.fit(heir) { // a different member may lead: a candidate asks before it claims
@@ -62,7 +61,6 @@ func (m *elector) release() {
 			m.send(i, &election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""})
 		}
 	})
-	m.hasReported() // with its end
 	m.leaveTo(heir, m.tenure.Held())
 	m.discoverInDoubt()
 	m.reviewed(m.eligibility()) // what kept it from being a candidate may have ended meanwhile

@@ -404,7 +404,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		}
 		peer.redial = m.now.Add(m.cfg.Timing.Heartbeat)
 		m.alarms.Wake(peer.redial)
-		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(entry) && m.linked() {
+		if peer.rebuffs(m.now, m.farT()); why == election.ErrRemoved && m.outdates(entry) && m.linked() {
 			peer.rebuffedAt = time.Time{} // we need not wait: a member will correct it
 			m.unreached(i)
 		}

@@ -37,18 +37,19 @@ type member struct {
 	replied     bool                 // and has answered
 	reports     election.ID          // the leader that it reports, which is not on our list yet
 
-	link       bool          // a connection is open
-	dialing    bool          // a dial is under way
-	anew       bool          // no dial has failed since its link ended, or since it leads without a link
-	redial     time.Time     // not before
-	backoff    time.Duration // until the dial after that
-	heard      time.Time     // when it was last received; zero: never
-	missed     time.Time     // when a dial to it last failed
-	proof      proof         // that its process has ended
-	rebuffedAt time.Time     // when it refused us as a different process; zero: it did not
-	refusal    error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
-	refusedAt  time.Time     // since when it does
-	version    uint64        // of the member states it has acknowledged
+	link          bool          // a connection is open
+	dialing       bool          // a dial is under way
+	anew          bool          // no dial has failed since its link ended, or since it leads without a link
+	redial        time.Time     // not before
+	backoff       time.Duration // until the dial after that
+	heard         time.Time     // when it was last received; zero: never
+	missed        time.Time     // when a dial to it last failed
+	proof         proof         // that its process has ended
+	rebuffedAt    time.Time     // when it refused us as removed, or as a different process; zero: it did not
+	rebuffedSince time.Time     // since when it does
+	refusal       error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
+	refusedAt     time.Time     // since when it does
+	version       uint64        // of the member states it has acknowledged
 
 	outbox.Outbox
 	relays
@@ -279,6 +280,15 @@ func (peer *member) becomesRival(now time.Time) {
 func (peer *member) takesTurn() {
 	peer.gaveTurn = true
 	peer.turns++
+}
+
+// rebuffs notes that a member refuses this process as removed, or as a different one; a refusal within t
+// of the last goes on.
+func (peer *member) rebuffs(now time.Time, t time.Duration) {
+	if now.Sub(peer.rebuffedAt) > t {
+		peer.rebuffedSince = now
+	}
+	peer.rebuffedAt = now
 }
 
 // processIs has what the process at the far end of a new link reports count, from its first message.

@@ -278,6 +278,9 @@ func (m *mail) saysNow(msg *election.Message) {
 		msg.Leads = m.tenure.Leading()
 		msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
 	}
+	if !m.tenure.Live() { // a report of before the contest counts for no claim
+		m.hasReported()
+	}
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.pause.Report(m.now)
 	if msg.Cause = ""; msg.Token == m.tenure.Held() && m.tenure.Mine(msg.Token) && !m.tenure.Live() && m.tenure.Ended() != election.CauseResigned {
 		msg.Cause = m.tenure.Ended()
