@@ -208,7 +208,7 @@ func TestAVoterDoesNotWaitForADeadLeaderToStand(t *testing.T) {
 	}
 }
 
-// The leader's last change has reached 1, and not 2. Then 1 does not wait for the turn of 2, whose log is older.
+// The leader's last change has reached 1, and not 2. Then 1 does not wait for the turn of 2, which has an older log.
 // It may receive the request of 2 before it has detected the end of the leadership, or after.
 func TestAMemberDoesNotWaitForOneWithAnOlderLog(t *testing.T) {
 	for name, order := range map[string][]election.ID{"it asks too early": {"2", "1"}, "it asks in time": {"1", "2"}} {

@@ -160,13 +160,14 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 		p.deferred = m
 		return
 	}
-	if c.older(m) {
+	older := c.older(m)
+	if older {
 		c.outdate(p)
 	}
 	if c.promised != 0 && c.promised < m.GetTerm() { // then the request is forced: a promise is in force
 		c.release(election.CauseResigned)
 	}
-	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.older(m) && !c.campaignAt.IsZero() {
+	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !older && !c.campaignAt.IsZero() {
 		c.campaignAt = c.contestEnds()
 	}
 }

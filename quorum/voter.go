@@ -84,8 +84,8 @@ func (c *voter) goesFirst(p *peer) bool {
 	return first && !gone && !p.outdated && c.roster.votes(p.number) && (asks(p) || p.aside == election.IneligiblePaused)
 }
 
-// outdate notes a candidate whose log is older than this member's. It gets no vote here, and this member
-// does not wait for its turn.
+// outdate notes that a candidate has an older log than this member. The candidate gets no vote here, and this
+// member does not wait for its turn.
 func (c *voter) outdate(p *peer) {
 	if c.goesFirst(p) && !c.standsInRaft() && !c.campaignAt.IsZero() {
 		c.campaignAt = c.campaignAt.Add(-c.turn())

@@ -211,7 +211,7 @@ func (r *roll) rebuffed(now time.Time) bool {
 	for i := range r.members {
 		switch peer := &r.members[i]; {
 		case now.Sub(peer.rebuffedAt) <= r.farT():
-			rebuffs, recent = true, recent || now.Sub(peer.rebuffedSince) < 3*r.farT()
+			rebuffs, recent = true, recent || now.Sub(peer.rebuffFrom) < 3*r.farT()
 		case peer.link:
 			receive++
 		}

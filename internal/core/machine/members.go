@@ -37,19 +37,19 @@ type member struct {
 	replied     bool                 // and has answered
 	reports     election.ID          // the leader that it reports, which is not on our list yet
 
-	link          bool          // a connection is open
-	dialing       bool          // a dial is under way
-	anew          bool          // no dial has failed since its link ended, or since it leads without a link
-	redial        time.Time     // not before
-	backoff       time.Duration // until the dial after that
-	heard         time.Time     // when it was last received; zero: never
-	missed        time.Time     // when a dial to it last failed
-	proof         proof         // that its process has ended
-	rebuffedAt    time.Time     // when it refused us as removed, or as a different process; zero: it did not
-	rebuffedSince time.Time     // since when it does
-	refusal       error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
-	refusedAt     time.Time     // since when it does
-	version       uint64        // of the member states it has acknowledged
+	link       bool          // a connection is open
+	dialing    bool          // a dial is under way
+	anew       bool          // no dial has failed since its link ended, or since it leads without a link
+	redial     time.Time     // not before
+	backoff    time.Duration // until the dial after that
+	heard      time.Time     // when it was last received; zero: never
+	missed     time.Time     // when a dial to it last failed
+	proof      proof         // that its process has ended
+	rebuffedAt time.Time     // when it refused us as removed, or as a different process; zero: it did not
+	rebuffFrom time.Time     // since when it does
+	refusal    error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
+	refusedAt  time.Time     // since when it does
+	version    uint64        // of the member states it has acknowledged
 
 	outbox.Outbox
 	relays
@@ -247,8 +247,7 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		return false
 	}
 	peer.stated = stated
-	may := msg.Eligibility == election.Eligible || msg.Eligibility == election.LastResort
-	if may && (peer.eligibility != msg.Eligibility || msg.Kind == election.Probe) {
+	if reportsCandidate(msg) && (peer.eligibility != msg.Eligibility || msg.Kind == election.Probe) {
 		peer.becomesRival(now)
 	}
 	late := msg.Kind == election.Ack || msg.Kind == election.Members || msg.Kind == election.GetMembers // it may have set out before the contest, or the question
@@ -264,6 +263,11 @@ func (r *roll) heardReport(i int, msg *election.Message, now time.Time) bool {
 		peer.saidAt = now
 	}
 	return true
+}
+
+// reportsCandidate reports whether the sender of msg is a candidate, if only among unhealthy members.
+func reportsCandidate(msg *election.Message) bool {
+	return msg.Eligibility == election.Eligible || msg.Eligibility == election.LastResort
 }
 
 // maxTurns is how often a contest is left to the same member. Without a limit, one that becomes a candidate
@@ -286,7 +290,7 @@ func (peer *member) takesTurn() {
 // of the last goes on.
 func (peer *member) rebuffs(now time.Time, t time.Duration) {
 	if now.Sub(peer.rebuffedAt) > t {
-		peer.rebuffedSince = now
+		peer.rebuffFrom = now
 	}
 	peer.rebuffedAt = now
 }

@@ -73,7 +73,6 @@ func (m *mail) replyToProbe(to election.ID) {
 	if !ok || i == m.me {
 		return
 	}
-	m.hasReported()
 	m.send(i, &election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.tenure.Held(), Ended: m.tenure.Over() && !m.tenure.Draining(), Follows: m.tenure.Live(), Age: m.leaderAge()})
 }
 
@@ -278,8 +277,8 @@ func (m *mail) saysNow(msg *election.Message) {
 		msg.Leads = m.tenure.Leading()
 		msg.Change = m.changesTo(report{msg.Eligibility, msg.Leads, msg.Draining})
 	}
-	if !m.tenure.Live() { // a report of before the contest counts for no claim
-		m.hasReported()
+	if (msg.Kind == election.ProbeReply || !m.tenure.Live()) && !reportsCandidate(msg) { // otherwise the report is older than the contest
+		m.declines(m.now)
 	}
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.pause.Report(m.now)
 	if msg.Cause = ""; msg.Token == m.tenure.Held() && m.tenure.Mine(msg.Token) && !m.tenure.Live() && m.tenure.Ended() != election.CauseResigned {

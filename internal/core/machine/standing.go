@@ -191,13 +191,6 @@ func (s *standing) changesTo(now report) uint64 {
 // declines notes when this member has reported that it is no candidate; zero: that holds no more.
 func (s *standing) declines(at time.Time) { s.declined = at }
 
-// hasReported notes what members have by a report of this member: that it is no candidate now, if so.
-func (m *stance) hasReported() {
-	if m.eligibility() != election.Eligible {
-		m.declines(m.now)
-	}
-}
-
 // eligibility returns why this member is no candidate.
 func (m *stance) eligibility() election.Eligibility {
 	switch {
